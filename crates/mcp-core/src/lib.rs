@@ -1,1 +1,5 @@
 //! Skeleton.
+
+mod principal;
+
+pub use principal::{OwnerKey, Principal};
