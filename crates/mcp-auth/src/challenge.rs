@@ -1,0 +1,254 @@
+//! What a refused request is answered with.
+//!
+//! Why here: every provider refuses in the same words, so that refusals tell an attacker nothing.
+//! Invariants: a value inside `WWW-Authenticate` cannot end its quotes; all failed verifications read alike.
+//! Spec: 2026-07-28 basic/authorization, "Error Handling"
+
+use std::borrow::Cow;
+
+use http::{HeaderValue, StatusCode};
+
+use crate::AuthError;
+
+/// The answer to a refused request: a status, a challenge and a small JSON text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Challenge {
+    /// The response's status.
+    pub status: StatusCode,
+    /// The `WWW-Authenticate` header, where there is one.
+    pub www_authenticate: Option<HeaderValue>,
+    /// The body, of type `application/json`.
+    pub body: Cow<'static, str>,
+}
+
+impl Challenge {
+    /// A challenge of any scheme. `body` must be JSON.
+    #[must_use]
+    pub fn new(status: StatusCode, www_authenticate: Option<HeaderValue>, body: impl Into<Cow<'static, str>>) -> Self {
+        Self { status, www_authenticate, body: body.into() }
+    }
+}
+
+/// Writes challenges of the Bearer scheme (RFC 6750, RFC 9728).
+///
+/// Default: realm `mcp`, no resource metadata.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BearerChallenge {
+    realm: Box<str>,
+    resource_metadata: Option<Box<str>>,
+}
+
+/// A text that cannot stand in a `WWW-Authenticate` header.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidChallenge {
+    /// A realm is printable ASCII.
+    #[error("a realm may hold printable ASCII characters only")]
+    Realm,
+    /// An address is ASCII without spaces, quotes and backslashes.
+    #[error("the address of the resource metadata is not a plain ASCII address")]
+    ResourceMetadata,
+}
+
+impl BearerChallenge {
+    /// Challenges that name `realm`. Quotes and backslashes in it are escaped.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidChallenge::Realm`] for a character outside printable ASCII.
+    pub fn new(realm: &str) -> Result<Self, InvalidChallenge> {
+        if !realm.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+            return Err(InvalidChallenge::Realm);
+        }
+        Ok(Self { realm: realm.into(), resource_metadata: None })
+    }
+
+    /// Also says where the protected resource's metadata are.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidChallenge::ResourceMetadata`] if `url` could not stand between quotes as it is.
+    pub fn with_resource_metadata(mut self, url: &str) -> Result<Self, InvalidChallenge> {
+        if url.is_empty() || !url.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\')) {
+            return Err(InvalidChallenge::ResourceMetadata);
+        }
+        self.resource_metadata = Some(url.into());
+        Ok(self)
+    }
+
+    /// The answer to a request that was refused because of `error`.
+    #[must_use]
+    pub fn answer(&self, error: &AuthError) -> Challenge {
+        let (code, description) = public_words(error);
+        let www_authenticate = match error {
+            // Authenticating anew would not help.
+            AuthError::Unavailable => None,
+            // RFC 6750 3.1: who sent no credentials gets no error code.
+            AuthError::Missing => self.header(None, &[]),
+            AuthError::InsufficientScope { needed } => self.header(Some((code, description)), needed),
+            AuthError::InvalidToken | AuthError::Expired | AuthError::InvalidCredentials | AuthError::Malformed => {
+                self.header(Some((code, description)), &[])
+            }
+        };
+        let body = format!(r#"{{"error":"{code}","error_description":"{description}"}}"#);
+        Challenge::new(error.status(), www_authenticate, body)
+    }
+
+    fn header(&self, error: Option<(&str, &str)>, scopes: &[String]) -> Option<HeaderValue> {
+        let mut text = format!("Bearer realm={}", Quoted(&self.realm));
+        if let Some((code, description)) = error {
+            text.push_str(&format!(r#", error="{code}", error_description="{description}""#));
+        }
+        let scopes: Vec<&str> = scopes.iter().map(String::as_str).filter(|scope| is_scope(scope)).collect();
+        if !scopes.is_empty() {
+            text.push_str(&format!(r#", scope="{}""#, scopes.join(" ")));
+        }
+        if let Some(url) = &self.resource_metadata {
+            text.push_str(&format!(r#", resource_metadata="{url}""#));
+        }
+        // Every part is printable ASCII by now.
+        HeaderValue::try_from(text).ok()
+    }
+}
+
+impl Default for BearerChallenge {
+    fn default() -> Self {
+        Self { realm: "mcp".into(), resource_metadata: None }
+    }
+}
+
+/// What the client may know. The words hold no character that JSON or a quoted string would escape.
+const fn public_words(error: &AuthError) -> (&'static str, &'static str) {
+    match error {
+        AuthError::Missing => ("unauthorized", "credentials are needed"),
+        AuthError::InvalidToken | AuthError::Expired | AuthError::InvalidCredentials => {
+            ("invalid_token", "the credentials are not valid")
+        }
+        AuthError::InsufficientScope { .. } => ("insufficient_scope", "the credentials do not permit this"),
+        AuthError::Malformed => ("invalid_request", "the credentials are malformed or repeated"),
+        AuthError::Unavailable => ("temporarily_unavailable", "the credentials cannot be verified at present"),
+    }
+}
+
+/// RFC 6749 3.3: printable ASCII without space, quote and backslash. Other scopes could not be asked for anyway.
+fn is_scope(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'))
+}
+
+struct Quoted<'a>(&'a str);
+
+impl std::fmt::Display for Quoted<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        use std::fmt::Write;
+        formatter.write_char('"')?;
+        for character in self.0.chars() {
+            if matches!(character, '"' | '\\') {
+                formatter.write_char('\\')?;
+            }
+            formatter.write_char(character)?;
+        }
+        formatter.write_char('"')
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn header(challenge: &Challenge) -> &str {
+        challenge.www_authenticate.as_ref().unwrap().to_str().unwrap()
+    }
+
+    #[test]
+    fn each_reason_has_its_status() {
+        let insufficient = AuthError::InsufficientScope { needed: Vec::new() };
+        for (error, status) in [
+            (AuthError::Missing, 401),
+            (AuthError::InvalidToken, 401),
+            (AuthError::Expired, 401),
+            (AuthError::InvalidCredentials, 401),
+            (insufficient, 403),
+            (AuthError::Malformed, 400),
+            (AuthError::Unavailable, 503),
+        ] {
+            assert_eq!(error.status(), status, "{error:?}");
+            assert_eq!(BearerChallenge::default().answer(&error).status, status, "{error:?}");
+        }
+    }
+
+    #[test]
+    fn a_request_without_credentials_gets_no_error_code_in_the_header() {
+        let challenge = BearerChallenge::default().answer(&AuthError::Missing);
+        assert_eq!(header(&challenge), r#"Bearer realm="mcp""#);
+        assert_eq!(challenge.body, r#"{"error":"unauthorized","error_description":"credentials are needed"}"#);
+    }
+
+    #[test]
+    fn failed_verifications_cannot_be_told_apart() {
+        let challenges = BearerChallenge::default();
+        let first = challenges.answer(&AuthError::InvalidToken);
+        assert!(header(&first).contains(r#"error="invalid_token""#));
+        assert_eq!(first, challenges.answer(&AuthError::Expired));
+        assert_eq!(first, challenges.answer(&AuthError::InvalidCredentials));
+    }
+
+    #[test]
+    fn a_missing_scope_is_answered_with_all_that_are_needed() {
+        let needed = ["files:read", "files:write", "no\"t one", ""].map(str::to_owned).to_vec();
+        let challenge = BearerChallenge::new("docs")
+            .and_then(|challenge| {
+                challenge.with_resource_metadata("https://h/.well-known/oauth-protected-resource/mcp")
+            })
+            .unwrap()
+            .answer(&AuthError::InsufficientScope { needed });
+        assert_eq!(
+            header(&challenge),
+            "Bearer realm=\"docs\", error=\"insufficient_scope\", \
+             error_description=\"the credentials do not permit this\", scope=\"files:read files:write\", \
+             resource_metadata=\"https://h/.well-known/oauth-protected-resource/mcp\""
+        );
+    }
+
+    #[test]
+    fn an_outage_is_no_reason_to_log_in_again() {
+        assert_eq!(BearerChallenge::default().answer(&AuthError::Unavailable).www_authenticate, None);
+    }
+
+    #[test]
+    fn quotes_in_a_realm_are_escaped_and_other_bytes_refused() {
+        let challenge = BearerChallenge::new(r#"a"b\c"#).unwrap().answer(&AuthError::Missing);
+        assert_eq!(header(&challenge), r#"Bearer realm="a\"b\\c""#);
+        for realm in ["a\r\nb", "tab\t", "grün"] {
+            assert_eq!(BearerChallenge::new(realm), Err(InvalidChallenge::Realm));
+        }
+        for url in ["", "https://h/\"", "https://h/ x", "https://h/\\"] {
+            let refused = BearerChallenge::default().with_resource_metadata(url);
+            assert_eq!(refused, Err(InvalidChallenge::ResourceMetadata));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_realm_or_scope_breaks_out_of_its_quotes(realm in any::<String>(), scope in any::<String>()) {
+            if let Ok(challenge) = BearerChallenge::new(&realm) {
+                let answer = challenge.answer(&AuthError::InsufficientScope { needed: vec![scope] });
+                let text = header(&answer);
+                let (mut quoted, mut escaped, mut commas) = (false, false, 0);
+                for byte in text.bytes() {
+                    match byte {
+                        _ if escaped => escaped = false,
+                        b'\\' if quoted => escaped = true,
+                        b'"' => quoted = !quoted,
+                        b',' if !quoted => commas += 1,
+                        _ => {}
+                    }
+                }
+                prop_assert!(!quoted && !escaped);
+                prop_assert!((2..=3).contains(&commas), "{}", text);
+            }
+        }
+    }
+}
