@@ -1,0 +1,323 @@
+//! The parameters of a request, looked at once: the `_meta` keys and the members that name the request's target.
+//!
+//! Why here: the era, the mirrored headers, the checks and the methods all read the same few members; one pass serves
+//! them all and nothing is copied.
+//! Invariants: a member that occurs twice is refused, so that no two readers can see different values.
+//! Spec: 2026-07-28 basic/index, "`_meta`"
+
+use std::fmt;
+
+use bytes::Bytes;
+use serde::de::{self, DeserializeSeed, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use crate::RawJson;
+
+/// The `_meta` key of the claimed revision.
+pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+/// The `_meta` key of what the client can do.
+pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+/// The `_meta` key of what the client is.
+pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+/// The `_meta` key of the least severe log message wanted.
+pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+/// The `_meta` key that ties a notification to its subscription.
+pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+/// The `_meta` key of what the server is.
+pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+/// The `_meta` key that ties a message to a core task.
+pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
+
+/// The members of `params` that more than one layer reads; each is untouched text.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Params {
+    /// `_meta`, whole.
+    pub meta: Option<RawJson>,
+    /// The known keys of `_meta`.
+    pub keys: MetaKeys,
+    /// `name` of a tool or prompt.
+    pub name: Option<RawJson>,
+    /// `uri` of a resource.
+    pub uri: Option<RawJson>,
+    /// `taskId`
+    pub task_id: Option<RawJson>,
+    /// `arguments` of a tool or prompt.
+    pub arguments: Option<RawJson>,
+    /// `inputResponses` of a retried request.
+    pub input_responses: Option<RawJson>,
+    /// `requestState` of a retried request.
+    pub request_state: Option<RawJson>,
+    /// `cursor` of a list.
+    pub cursor: Option<RawJson>,
+    /// `task` of a legacy call.
+    pub task: Option<RawJson>,
+}
+
+/// The keys of `_meta` that the protocol knows; each is untouched text.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct MetaKeys {
+    /// [`PROTOCOL_VERSION`]
+    pub protocol_version: Option<RawJson>,
+    /// [`CLIENT_CAPABILITIES`]
+    pub client_capabilities: Option<RawJson>,
+    /// [`CLIENT_INFO`]
+    pub client_info: Option<RawJson>,
+    /// [`LOG_LEVEL`]
+    pub log_level: Option<RawJson>,
+    /// `progressToken`
+    pub progress_token: Option<RawJson>,
+    /// `traceparent`
+    pub traceparent: Option<RawJson>,
+    /// `tracestate`
+    pub tracestate: Option<RawJson>,
+    /// `baggage`
+    pub baggage: Option<RawJson>,
+}
+
+/// Why parameters could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+#[non_exhaustive]
+pub struct ParamsError(pub String);
+
+impl Params {
+    /// Looks at the members of `params`; absent parameters have none.
+    ///
+    /// # Errors
+    /// When a member or a `_meta` key occurs twice, or `_meta` is not an object.
+    pub fn read(params: Option<&RawJson>) -> Result<Self, ParamsError> {
+        let Some(params) = params else { return Ok(Self::default()) };
+        let whole = params.clone().into_bytes();
+        let mut json = serde_json::Deserializer::from_str(params.as_str());
+        Members { whole: &whole }.deserialize(&mut json).map_err(|error| ParamsError(plain(&error)))
+    }
+}
+
+/// The parser adds a position that means nothing to whoever sent the message.
+fn plain(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.rfind(" at line ") {
+        Some(at) => text.get(..at).unwrap_or_default().to_owned(),
+        None => text,
+    }
+}
+
+struct Members<'w> {
+    whole: &'w Bytes,
+}
+
+impl<'de> DeserializeSeed<'de> for Members<'_> {
+    type Value = Params;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Params, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Members<'_> {
+    type Value = Params;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Params, A::Error> {
+        let mut params = Params::default();
+        let mut meta_seen = false;
+        while let Some(member) = map.next_key::<Member>()? {
+            let (slot, name) = match member {
+                Member::Meta => {
+                    if std::mem::replace(&mut meta_seen, true) {
+                        return Err(repeated("_meta"));
+                    }
+                    // Kept whole for handlers, and looked at for its keys.
+                    let raw: &RawValue = map.next_value()?;
+                    if raw.get() != "null" {
+                        let whole = RawJson::slice_of(self.whole, raw);
+                        let mut json = serde_json::Deserializer::from_str(raw.get());
+                        params.keys = Keys { whole: self.whole }
+                            .deserialize(&mut json)
+                            .map_err(|error| de::Error::custom(format!("_meta: {}", plain(&error))))?;
+                        params.meta = Some(whole);
+                    }
+                    continue;
+                }
+                Member::Name => (&mut params.name, "name"),
+                Member::Uri => (&mut params.uri, "uri"),
+                Member::TaskId => (&mut params.task_id, "taskId"),
+                Member::Arguments => (&mut params.arguments, "arguments"),
+                Member::InputResponses => (&mut params.input_responses, "inputResponses"),
+                Member::RequestState => (&mut params.request_state, "requestState"),
+                Member::Cursor => (&mut params.cursor, "cursor"),
+                Member::Task => (&mut params.task, "task"),
+                Member::Other => {
+                    map.next_value::<IgnoredAny>()?;
+                    continue;
+                }
+            };
+            fill(slot, name, self.whole, map.next_value()?)?;
+        }
+        Ok(params)
+    }
+}
+
+struct Keys<'w> {
+    whole: &'w Bytes,
+}
+
+impl<'de> DeserializeSeed<'de> for Keys<'_> {
+    type Value = MetaKeys;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<MetaKeys, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Keys<'_> {
+    type Value = MetaKeys;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<MetaKeys, A::Error> {
+        let mut keys = MetaKeys::default();
+        while let Some(key) = map.next_key::<Key>()? {
+            let (slot, name) = match key {
+                Key::ProtocolVersion => (&mut keys.protocol_version, PROTOCOL_VERSION),
+                Key::ClientCapabilities => (&mut keys.client_capabilities, CLIENT_CAPABILITIES),
+                Key::ClientInfo => (&mut keys.client_info, CLIENT_INFO),
+                Key::LogLevel => (&mut keys.log_level, LOG_LEVEL),
+                Key::ProgressToken => (&mut keys.progress_token, "progressToken"),
+                Key::Traceparent => (&mut keys.traceparent, "traceparent"),
+                Key::Tracestate => (&mut keys.tracestate, "tracestate"),
+                Key::Baggage => (&mut keys.baggage, "baggage"),
+                Key::Other => {
+                    map.next_value::<IgnoredAny>()?;
+                    continue;
+                }
+            };
+            fill(slot, name, self.whole, map.next_value()?)?;
+        }
+        Ok(keys)
+    }
+}
+
+fn fill<E: de::Error>(slot: &mut Option<RawJson>, name: &str, whole: &Bytes, value: &RawValue) -> Result<(), E> {
+    if slot.is_some() {
+        return Err(repeated(name));
+    }
+    *slot = Some(RawJson::slice_of(whole, value));
+    Ok(())
+}
+
+fn repeated<E: de::Error>(name: &str) -> E {
+    E::custom(format!("\"{name}\" occurs more than once"))
+}
+
+macro_rules! names {
+    ($kind:ident { $($variant:ident = $name:pat,)* }) => {
+        enum $kind {
+            $($variant,)*
+            Other,
+        }
+
+        impl<'de> Deserialize<'de> for $kind {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Name;
+
+                impl Visitor<'_> for Name {
+                    type Value = $kind;
+
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        f.write_str("a member name")
+                    }
+
+                    fn visit_str<E: de::Error>(self, name: &str) -> Result<$kind, E> {
+                        Ok(match name {
+                            $($name => $kind::$variant,)*
+                            _ => $kind::Other,
+                        })
+                    }
+                }
+
+                deserializer.deserialize_identifier(Name)
+            }
+        }
+    };
+}
+
+names!(Member {
+    Meta = "_meta",
+    Name = "name",
+    Uri = "uri",
+    TaskId = "taskId",
+    Arguments = "arguments",
+    InputResponses = "inputResponses",
+    RequestState = "requestState",
+    Cursor = "cursor",
+    Task = "task",
+});
+
+names!(Key {
+    ProtocolVersion = PROTOCOL_VERSION,
+    ClientCapabilities = CLIENT_CAPABILITIES,
+    ClientInfo = CLIENT_INFO,
+    LogLevel = LOG_LEVEL,
+    ProgressToken = "progressToken",
+    Traceparent = "traceparent",
+    Tracestate = "tracestate",
+    Baggage = "baggage",
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Params, ParamsError> {
+        Params::read(Some(&RawJson::from_bytes(Bytes::from(text.to_owned())).unwrap()))
+    }
+
+    #[test]
+    fn members_and_keys_are_slices_of_the_frame() {
+        let params = read(
+            r#"{"name":"echo","arguments":{"n": 9007199254740993},"x":1,
+               "_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","progressToken":7,"own":{}}}"#,
+        )
+        .unwrap();
+        assert_eq!(params.name.unwrap().as_str(), "\"echo\"");
+        assert_eq!(params.arguments.unwrap().as_str(), r#"{"n": 9007199254740993}"#);
+        assert_eq!(params.keys.protocol_version.unwrap().as_str(), "\"2026-07-28\"");
+        assert_eq!(params.keys.progress_token.unwrap().as_str(), "7");
+        assert!(params.meta.unwrap().as_str().contains("\"own\":{}"));
+    }
+
+    #[test]
+    fn escaped_member_names_are_the_same_members() {
+        assert_eq!(read(r#"{"n\u0061me":"echo"}"#).unwrap().name.unwrap().as_str(), "\"echo\"");
+    }
+
+    #[test]
+    fn a_member_that_occurs_twice_is_refused() {
+        let twice = [
+            r#"{"name":"a","name":"b"}"#,
+            r#"{"name":"a","n\u0061me":"b"}"#,
+            r#"{"_meta":{},"_meta":{}}"#,
+            r#"{"_meta":{"progressToken":1,"progressToken":2}}"#,
+        ];
+        for text in twice {
+            assert!(read(text).unwrap_err().0.contains("more than once"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_meta_that_is_no_object_is_refused_and_null_is_none() {
+        assert!(read(r#"{"_meta":[]}"#).is_err());
+        assert!(read(r#"{"_meta":"x"}"#).is_err());
+        assert!(read(r#"{"_meta":null}"#).unwrap().meta.is_none());
+        assert!(Params::read(None).unwrap().meta.is_none());
+    }
+}
