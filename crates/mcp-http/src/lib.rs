@@ -1,1 +1,3 @@
-//! Skeleton.
+//! Streamable HTTP shell for the Model Context Protocol engine, on hyper.
+
+pub mod codec;
