@@ -50,7 +50,10 @@ impl Connection {
         let (mut length, mut chunked) = (0, false);
         loop {
             let line = self.line()?;
-            let Some((name, value)) = line.split_once(':') else { break };
+            if line.is_empty() {
+                break;
+            }
+            let (name, value) = line.split_once(':').ok_or("a header without a colon was answered")?;
             let value = value.trim();
             match name.to_ascii_lowercase().as_str() {
                 "content-length" => length = value.parse()?,
@@ -78,11 +81,11 @@ impl Connection {
     /// One line, without its CRLF.
     fn line(&mut self) -> Outcome<String> {
         let mut line = String::new();
-        if self.stream.read_line(&mut line)? == 0 {
-            return Err("the server closed the connection".into());
+        self.stream.read_line(&mut line)?;
+        match line.strip_suffix("\r\n") {
+            Some(text) => Ok(text.to_owned()),
+            None => Err("the server closed the connection".into()),
         }
-        line.truncate(line.trim_end().len());
-        Ok(line)
     }
 }
 
@@ -101,5 +104,44 @@ impl Answer {
             .filter_map(|data| serde_json::from_str::<Value>(&data).ok())
             .find(|message| message["id"] == id)
             .ok_or_else(|| format!("no event answers request {id}").into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// What the client reads when the server sends these bytes and closes.
+    fn received(sent: &str) -> Outcome<Answer> {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut connection = Connection::open(&listener.local_addr().unwrap().to_string()).unwrap();
+        listener.accept().unwrap().0.write_all(sent.as_bytes()).unwrap();
+        connection.receive()
+    }
+
+    #[test]
+    fn a_json_body_is_read_by_its_length() {
+        let answer = received("HTTP/1.1 200 OK\r\ncontent-length: 8\r\nMcp-Session-Id: s1\r\n\r\n{\"id\":7}").unwrap();
+        assert_eq!((answer.status, answer.session.as_deref()), (200, Some("s1")));
+        assert_eq!(answer.message(7).unwrap()["id"], 7);
+    }
+
+    #[test]
+    fn a_chunked_event_stream_is_searched_for_the_answer() {
+        let answer = received(
+            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n\
+             a\r\nid: 1\ndata\r\n1b\r\n: \n\nevent: message\ndata: {\"\r\n8\r\nid\":7}\n\n\r\n0\r\n\r\n",
+        )
+        .unwrap();
+        assert_eq!(answer.message(7).unwrap()["id"], 7);
+        assert!(answer.message(8).is_err());
+    }
+
+    #[test]
+    fn a_body_that_ends_early_is_refused() {
+        assert!(received("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{\"id\":7}").is_err());
+        assert!(received("HTTP/1.1 200 OK\r\ncontent-le").is_err());
     }
 }

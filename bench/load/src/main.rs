@@ -236,3 +236,48 @@ impl Options {
         Ok(options)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(rest: &[&str]) -> Outcome<Options> {
+        let arguments: Vec<String> =
+            ["http://127.0.0.1:1/mcp"].iter().chain(rest).map(|&word| word.to_owned()).collect();
+        Options::parse(&arguments)
+    }
+
+    #[test]
+    fn the_body_is_the_json_that_its_era_asks_for() {
+        for (era, modern) in [("modern", true), ("legacy", false)] {
+            let question = Question::of(&options(&["--era", era, "--text", "3"]).unwrap());
+            let body: Value = serde_json::from_str(&question.body(7)).unwrap();
+            assert_eq!(body["id"], 7);
+            assert_eq!(body["params"]["arguments"]["text"], "abc");
+            assert_eq!(body["params"].get("_meta").is_some(), modern);
+        }
+    }
+
+    #[test]
+    fn an_answer_counts_only_with_its_status_id_and_text() {
+        let question = Question::of(&options(&["--text", "3"]).unwrap());
+        let answer = |text| json!({ "id": 7, "result": { "content": [{ "type": "text", "text": text }] } });
+        assert!(question.check(7, 200, &answer("abc")).is_ok());
+        assert!(question.check(8, 200, &answer("abc")).is_err());
+        assert!(question.check(7, 400, &answer("abc")).is_err());
+        assert!(question.check(7, 200, &answer("abd")).is_err());
+    }
+
+    #[test]
+    fn a_list_counts_only_with_its_number_of_tools() {
+        let question = Question::of(&options(&["--list", "2"]).unwrap());
+        assert!(question.check(7, 200, &json!({ "id": 7, "result": { "tools": [{}, {}] } })).is_ok());
+        assert!(question.check(7, 200, &json!({ "id": 7, "result": { "tools": [{}] } })).is_err());
+    }
+
+    #[test]
+    fn an_option_without_its_value_is_refused() {
+        assert!(options(&["--text"]).is_err());
+        assert!(options(&["--requests", "0"]).is_err());
+    }
+}
