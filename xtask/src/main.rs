@@ -1,3 +1,104 @@
-//! Skeleton.
+//! `cargo xtask`: the automation of this repository.
+//!
+//! Why here: what CI runs and what a developer runs is one program, in the language of the rest.
+//! Invariants: exit 0 is success, 1 a failure, 3 that a tool is missing and nothing was judged (`NOT RUN`).
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line program: printing is its job")]
 
-fn main() {}
+mod baseline;
+mod bench;
+mod checks;
+mod ci;
+mod conformance;
+mod node;
+mod process;
+
+use std::env;
+use std::fmt;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+const HELP: &str = "\
+usage: cargo xtask COMMAND [OPTIONS]
+
+  ci           everything CI runs, in its order; stops at the first failure
+    --skip NAME       leave out a step (repeatable)
+    --list            print the steps' names
+
+  conformance  run the official conformance suite and compare with tests/baseline
+    --side SIDE       server (default) or client
+    --revision REV    only this revision's requirement set
+    --scenario NAME   only this scenario
+
+  bench        cost of a request against the kept budget; `cargo xtask bench` lists its options
+
+exit status: 0 success, 1 failure, 3 a tool is missing and nothing was judged";
+
+/// A tool is missing, so nothing was judged. Holds what to install.
+#[derive(Debug)]
+struct NotRun(String);
+
+impl fmt::Display for NotRun {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NotRun {}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let outcome = match arguments.split_first() {
+        None => {
+            println!("{HELP}");
+            Ok(())
+        }
+        Some((command, rest)) => match command.as_str() {
+            "help" | "--help" | "-h" => {
+                println!("{HELP}");
+                Ok(())
+            }
+            "bench" => bench::run(rest),
+            "ci" => ci::run(rest),
+            "conformance" => conformance::run(rest),
+            unknown => Err(anyhow::anyhow!("no command is called `{unknown}`\n\n{HELP}")),
+        },
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => match error.downcast_ref::<NotRun>() {
+            Some(missing) => {
+                println!("NOT RUN: {missing}");
+                ExitCode::from(3)
+            }
+            None => {
+                eprintln!("error: {error:#}");
+                ExitCode::FAILURE
+            }
+        },
+    }
+}
+
+/// The repository's root. cargo names the manifest's folder at run time; the folder of the build is the fallback.
+fn root() -> PathBuf {
+    let manifest = env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
+    manifest.parent().map_or_else(|| manifest.clone(), PathBuf::from)
+}
+
+/// The cargo that started this program, or the one on the path.
+fn cargo() -> std::process::Command {
+    let mut command = std::process::Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root());
+    command
+}
+
+/// Options as `pico-args` wants them, which checks that none is left over at the end.
+fn options(arguments: &[String]) -> pico_args::Arguments {
+    pico_args::Arguments::from_vec(arguments.iter().map(Into::into).collect())
+}
+
+/// Refuses what no option took.
+fn refuse_leftovers(options: pico_args::Arguments) -> anyhow::Result<()> {
+    let left = options.finish();
+    anyhow::ensure!(left.is_empty(), "not understood: {}", left.join(" ".as_ref()).to_string_lossy());
+    Ok(())
+}
