@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 
-use crate::checks::{self, Scenario, Status};
+use crate::checks::{self, Scenario};
 use crate::node::Suite;
 use crate::process::{Guarded, now, piped};
 use crate::{NotRun, baseline, cargo, options, refuse_leftovers, root};
@@ -106,13 +106,6 @@ fn run_and_compare(root: &Path, results: &Path, suite: &Suite, url: &str, run: &
     let scenarios = run_suite(&results.join(format!("server-{}", run.name)), suite, url, run)?;
     println!("\n{} ({:.1} s)", run.arguments.join(" "), started.elapsed().as_secs_f64());
     print!("{}", checks::table(&scenarios));
-    for (scenario, check) in
-        scenarios.iter().flat_map(|scenario| scenario.checks.iter().map(move |check| (scenario, check)))
-    {
-        if check.status == Status::Info {
-            println!("note: {} {} {}", scenario.name, check.id, check.status);
-        }
-    }
 
     let path = root.join(format!("tests/baseline/server.{}.txt", run.name));
     let baseline = baseline::read(&path)?;
