@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 
 use crate::process::now;
-use crate::{cargo, options, refuse_leftovers};
+use crate::{Reported, cargo, options, refuse_leftovers};
 
 /// Combinations of features that nothing else builds: every row must compile without a warning.
 const FEATURES: [&[&str]; 5] = [
@@ -59,12 +59,12 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
 
     let mut totals = Totals::default();
     let outcome = run_steps(&steps, &skipped, &mut totals);
-    // CI looks at the end of the output for these counts, whatever happened.
     if let Err(error) = &outcome {
         println!("FAILED: {error:#}");
     }
+    // CI looks for these counts at the end of the output, whatever happened.
     println!("{} passed, {} failed", totals.passed, totals.failed);
-    outcome
+    outcome.map_err(|_| Reported.into())
 }
 
 fn run_steps(steps: &[Step], skipped: &[String], totals: &mut Totals) -> anyhow::Result<()> {

@@ -45,6 +45,18 @@ impl fmt::Display for NotRun {
 
 impl std::error::Error for NotRun {}
 
+/// A failure that has been printed already, where it belongs in the output.
+#[derive(Debug)]
+struct Reported;
+
+impl fmt::Display for Reported {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("failed, as reported above")
+    }
+}
+
+impl std::error::Error for Reported {}
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let outcome = match arguments.split_first() {
@@ -65,17 +77,19 @@ fn main() -> ExitCode {
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => match error.downcast_ref::<NotRun>() {
-            Some(missing) => {
-                println!("NOT RUN: {missing}");
-                ExitCode::from(3)
-            }
-            None => {
-                eprintln!("error: {error:#}");
-                ExitCode::FAILURE
-            }
-        },
+        Err(error) => fail(&error),
     }
+}
+
+fn fail(error: &anyhow::Error) -> ExitCode {
+    if let Some(missing) = error.downcast_ref::<NotRun>() {
+        println!("NOT RUN: {missing}");
+        return ExitCode::from(3);
+    }
+    if !error.is::<Reported>() {
+        eprintln!("error: {error:#}");
+    }
+    ExitCode::FAILURE
 }
 
 /// The repository's root. cargo names the manifest's folder at run time; the folder of the build is the fallback.
