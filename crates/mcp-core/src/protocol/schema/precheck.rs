@@ -15,6 +15,7 @@ use super::{
     MAX_SCHEMA_BYTES, MAX_SUBSCHEMAS, SchemaError, SchemaRole, push_token, shorten,
     walk::{self, children},
 };
+use crate::uri_template::percent_decode;
 
 /// The most sub-schemas that may apply to one place of an instance, references followed.
 const MAX_EXPANSIONS: usize = 10_000;
@@ -334,20 +335,4 @@ enum Reach {
     Unknown,
     Underway,
     Known { count: usize, height: usize },
-}
-
-/// Decodes a fragment; `None` for a broken escape or text that is not UTF-8.
-fn percent_decode(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        if byte == b'%' {
-            let high = char::from(rest.next()?).to_digit(16)?;
-            let low = char::from(rest.next()?).to_digit(16)?;
-            bytes.push(u8::try_from(high * 16 + low).ok()?);
-        } else {
-            bytes.push(byte);
-        }
-    }
-    String::from_utf8(bytes).ok()
 }
