@@ -319,3 +319,111 @@ fn edit(parent: &mut MetaObject, name: &str, change: impl FnOnce(&mut MetaObject
 fn empty_object() -> Value {
     Value::Object(MetaObject::new())
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const EXTENSION: &str = "io.modelcontextprotocol/tasks";
+
+    fn all() -> [ClientCapability; 7] {
+        [
+            ClientCapability::Roots,
+            ClientCapability::Sampling,
+            ClientCapability::SamplingTools,
+            ClientCapability::SamplingContext,
+            ClientCapability::ElicitationForm,
+            ClientCapability::ElicitationUrl,
+            ClientCapability::Extension(EXTENSION.to_owned()),
+        ]
+    }
+
+    fn supported(declared: Value) -> Vec<ClientCapability> {
+        let client: ClientCapabilities = serde_json::from_value(declared).unwrap();
+        all().into_iter().filter(|capability| client.supports(capability)).collect()
+    }
+
+    #[test]
+    fn what_is_not_declared_is_not_supported() {
+        use ClientCapability::{
+            ElicitationForm, ElicitationUrl, Extension, Roots, Sampling, SamplingContext, SamplingTools,
+        };
+        assert_eq!(supported(json!({})), []);
+        assert_eq!(supported(json!({"roots": {"listChanged": true}})), [Roots]);
+        assert_eq!(supported(json!({"sampling": {}})), [Sampling]);
+        assert_eq!(supported(json!({"sampling": {"tools": {}}})), [Sampling, SamplingTools]);
+        assert_eq!(supported(json!({"sampling": {"context": {}}})), [Sampling, SamplingContext]);
+        assert_eq!(supported(json!({"elicitation": {}})), [ElicitationForm]);
+        assert_eq!(supported(json!({"elicitation": {"form": {}}})), [ElicitationForm]);
+        assert_eq!(supported(json!({"elicitation": {"url": {}}})), [ElicitationUrl]);
+        assert_eq!(supported(json!({"elicitation": {"form": {}, "url": {}}})), [ElicitationForm, ElicitationUrl]);
+        assert_eq!(supported(json!({"extensions": {EXTENSION: {}}})), [Extension(EXTENSION.to_owned())]);
+        assert_eq!(supported(json!({"extensions": {EXTENSION: null, "x/y": {}}, "new": {"a": 1}})), []);
+    }
+
+    #[test]
+    fn a_missing_capability_is_named_in_the_shape_of_a_declaration() {
+        let expected = [
+            json!({"roots": {}}),
+            json!({"sampling": {}}),
+            json!({"sampling": {"tools": {}}}),
+            json!({"sampling": {"context": {}}}),
+            json!({"elicitation": {}}),
+            json!({"elicitation": {"url": {}}}),
+            json!({"extensions": {EXTENSION: {}}}),
+        ];
+        for (capability, expected) in all().into_iter().zip(expected) {
+            let mut required = MetaObject::new();
+            capability.add_to(&mut required);
+            assert_eq!(Value::Object(required), expected);
+        }
+    }
+
+    #[test]
+    fn a_client_that_declares_what_was_named_supports_it() {
+        // Every pair in both orders: merging must not lose what stands there already.
+        for first in all() {
+            for second in all() {
+                let mut required = MetaObject::new();
+                first.add_to(&mut required);
+                second.add_to(&mut required);
+                let client: ClientCapabilities = serde_json::from_value(Value::Object(required)).unwrap();
+                assert!(client.supports(&first) && client.supports(&second), "{first:?}, {second:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_declared_one_by_one_is_supported() {
+        for first in all() {
+            for second in all() {
+                let client = ClientCapabilities::new().with(&first).with(&second);
+                assert!(client.supports(&first) && client.supports(&second), "{first:?}, {second:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_server_says_what_it_has() {
+        let server = ServerCapabilities::new()
+            .with_logging()
+            .with_completions()
+            .with_prompts(false)
+            .with_resources(true, true)
+            .with_tools(true)
+            .with_extension(EXTENSION, MetaObject::new());
+        let wire = json!({
+            "logging": {},
+            "completions": {},
+            "prompts": {},
+            "resources": {"subscribe": true, "listChanged": true},
+            "tools": {"listChanged": true},
+            "extensions": {EXTENSION: {}},
+        });
+        assert_eq!(serde_json::to_value(&server).unwrap(), wire);
+        assert_eq!(serde_json::from_value::<ServerCapabilities>(wire).unwrap(), server);
+        assert!(server.extension(EXTENSION).is_some() && server.extension("x/y").is_none());
+    }
+}

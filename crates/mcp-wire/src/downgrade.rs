@@ -1,1 +1,623 @@
-//! Pending.
+//! Fits values to older revisions: takes out what a revision lacks and says it otherwise where that is possible.
+//!
+//! Why here: handlers and registries speak the newest revision only; this is the one place that knows how to say it in
+//! the others. The methods are `for_rules` on the types themselves.
+//! Invariants: afterwards a value holds nothing that the revision does not define; fitting twice changes nothing more;
+//! text, pictures and names are never lost. A result's own `_meta` stays: every revision has it.
+//! Spec: 2026-07-28 changelog, and those of the revisions before
+
+use crate::capability::{ClientCapabilities, ElicitationCapability, ServerCapabilities};
+use crate::raw::text_of;
+use crate::types::{
+    Annotations, AudioContent, CallToolResult, CompleteParams, ContentBlock, GetPromptResult, Implementation,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, Prompt, ReadResourceResult,
+    Reference, Resource, ResourceContents, ResourceTemplate, TextContent, Tool,
+};
+use crate::{Era, RawJson, Rules};
+
+impl Tool {
+    /// Leaves what these rules have.
+    pub fn for_rules(&mut self, rules: &Rules) {
+        if !rules.core_tasks {
+            self.execution = None;
+        }
+        if has_everything(rules) {
+            return;
+        }
+        if !rules.tool_annotations {
+            self.annotations = None;
+        }
+        if !rules.structured {
+            self.title = None;
+            self.output_schema = None;
+            self.meta = None;
+        }
+        if !rules.structured_any {
+            self.output_schema.take_if(|schema| !is_rooted_in_object(schema));
+        }
+        if !rules.icons {
+            self.icons = None;
+        }
+    }
+}
+
+impl ListToolsResult {
+    /// Leaves what these rules have.
+    pub fn for_rules(&mut self, rules: &Rules) {
+        for tool in &mut self.tools {
+            tool.for_rules(rules);
+        }
+    }
+}
+
+impl CallToolResult {
+    /// Leaves what these rules have. Structured content that has to go becomes a text if there is no other content.
+    pub fn for_rules(&mut self, rules: &Rules) {
+        if has_everything(rules) {
+            return;
+        }
+        if !rules.structured_any {
+            let lost = self.structured_content.take_if(|value| !rules.structured || !value.is_object());
+            if let Some(value) = lost
+                && self.content.is_empty()
+            {
+                self.content.push(ContentBlock::text(value.as_str()));
+            }
+        }
+        for block in &mut self.content {
+            block.for_rules(rules);
+        }
+    }
+}
+
+impl ContentBlock {
+    /// Leaves what these rules have. Sound and links become texts that name them where there are no such blocks.
+    pub fn for_rules(&mut self, rules: &Rules) {
+        if has_everything(rules) {
+            return;
+        }
+        match self {
+            Self::Audio(audio) if !rules.audio => {
+                let text = describe_audio(audio);
+                *self = replacement(text, audio.annotations.take());
+            }
+            Self::ResourceLink(resource) if !rules.structured => {
+                let text = format!("Resource {}: {}", resource.name, resource.uri);
+                *self = replacement(text, resource.annotations.take());
+            }
+            Self::ResourceLink(resource) => resource.for_rules(rules),
+            Self::Resource(embedded) => embedded.resource.for_rules(rules),
+            Self::Text(_) | Self::Image(_) | Self::Audio(_) => {}
+        }
+        if !rules.structured {
+            *self.meta_mut() = None;
+            forget_last_change(self.annotations_mut());
+        }
+    }
+}
+
+impl Resource {
+    /// Leaves what these rules have.
+    pub fn for_rules(&mut self, rules: &Rules) {
+        if !rules.structured {
+            self.title = None;
+            self.meta = None;
+            forget_last_change(&mut self.annotations);
+        }
+        if !rules.icons {
+            self.icons = None;
+        }
+    }
+}
+
+impl ResourceTemplate {
+    /// Leaves what these rules have.
+    pub fn for_rules(&mut self, rules: &Rules) {
+        if !rules.structured {
+            self.title = None;
+            self.meta = None;
+            forget_last_change(&mut self.annotations);
+        }
+        if !rules.icons {
+            self.icons = None;
+        }
+    }
+}
+
+impl ResourceContents {
+    /// Leaves what these rules have.
+    pub fn for_rules(&mut self, rules: &Rules) {
+        if !rules.structured {
+            self.meta = None;
+        }
+    }
+}
+
+impl ListResourcesResult {
+    /// Leaves what these rules have.
+    pub fn for_rules(&mut self, rules: &Rules) {
+        for resource in &mut self.resources {
+            resource.for_rules(rules);
+        }
+    }
+}
+
+impl ListResourceTemplatesResult {
+    /// Leaves what these rules have.
+    pub fn for_rules(&mut self, rules: &Rules) {
+        for template in &mut self.resource_templates {
+            template.for_rules(rules);
+        }
+    }
+}
+
+impl ReadResourceResult {
+    /// Leaves what these rules have.
+    pub fn for_rules(&mut self, rules: &Rules) {
+        for contents in &mut self.contents {
+            contents.for_rules(rules);
+        }
+    }
+}
+
+impl Prompt {
+    /// Leaves what these rules have.
+    pub fn for_rules(&mut self, rules: &Rules) {
+        if !rules.structured {
+            self.title = None;
+            self.meta = None;
+            for argument in self.arguments.iter_mut().flatten() {
+                argument.title = None;
+            }
+        }
+        if !rules.icons {
+            self.icons = None;
+        }
+    }
+}
+
+impl ListPromptsResult {
+    /// Leaves what these rules have.
+    pub fn for_rules(&mut self, rules: &Rules) {
+        for prompt in &mut self.prompts {
+            prompt.for_rules(rules);
+        }
+    }
+}
+
+impl GetPromptResult {
+    /// Leaves what these rules have.
+    pub fn for_rules(&mut self, rules: &Rules) {
+        for message in &mut self.messages {
+            message.content.for_rules(rules);
+        }
+    }
+}
+
+impl CompleteParams {
+    /// Leaves what these rules have.
+    pub fn for_rules(&mut self, rules: &Rules) {
+        if rules.structured {
+            return;
+        }
+        self.context = None;
+        if let Reference::Prompt { title, .. } = &mut self.reference {
+            *title = None;
+        }
+    }
+}
+
+impl Implementation {
+    /// Leaves what these rules have.
+    pub fn for_rules(&mut self, rules: &Rules) {
+        if !rules.structured {
+            self.title = None;
+        }
+        if !rules.icons {
+            self.description = None;
+            self.website_url = None;
+            self.icons = None;
+        }
+    }
+}
+
+impl ServerCapabilities {
+    /// Leaves what these rules have.
+    pub fn for_rules(&mut self, rules: &Rules) {
+        if !rules.tool_annotations {
+            self.completions = None;
+        }
+        if !rules.core_tasks {
+            self.tasks = None;
+        }
+        if rules.era == Era::Legacy {
+            self.extensions = None;
+        }
+    }
+}
+
+impl ClientCapabilities {
+    /// Leaves what these rules have. A client that asks people by URL only cannot ask them where there are only forms.
+    pub fn for_rules(&mut self, rules: &Rules) {
+        if !rules.sampling_tools
+            && let Some(sampling) = &mut self.sampling
+        {
+            sampling.context = None;
+            sampling.tools = None;
+        }
+        if !rules.elicitation {
+            self.elicitation = None;
+        } else if !rules.elicitation_extended
+            && let Some(elicitation) = self.elicitation.take()
+        {
+            let has_form = elicitation.form.is_some() || elicitation.url.is_none();
+            self.elicitation = has_form.then(ElicitationCapability::default);
+        }
+        if !rules.core_tasks {
+            self.tasks = None;
+        }
+        match rules.era {
+            Era::Legacy => self.extensions = None,
+            Era::Modern => {
+                if let Some(roots) = &mut self.roots {
+                    roots.list_changed = None;
+                }
+            }
+        }
+    }
+}
+
+/// The newest revision's case: nothing to look for in content.
+const fn has_everything(rules: &Rules) -> bool {
+    rules.audio && rules.tool_annotations && rules.structured && rules.structured_any && rules.icons
+}
+
+fn forget_last_change(annotations: &mut Option<Annotations>) {
+    // Hints that said only this would be left empty.
+    annotations.take_if(|known| known.last_modified.take().is_some() && *known == Annotations::default());
+}
+
+fn replacement(text: String, annotations: Option<Annotations>) -> ContentBlock {
+    ContentBlock::Text(TextContent { text, annotations, meta: None })
+}
+
+fn describe_audio(audio: &AudioContent) -> String {
+    // Four characters of base64 carry three bytes; padding carries none.
+    let bytes = audio.data.trim_end_matches('=').len() * 3 / 4;
+    format!("Audio left out: {}, {bytes} bytes", audio.mime_type)
+}
+
+/// Whether a schema says `"type": "object"` at its root, as revisions before any-JSON results demand.
+fn is_rooted_in_object(schema: &RawJson) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Root<'a> {
+        #[serde(borrow, rename = "type")]
+        kind: Option<&'a serde_json::value::RawValue>,
+    }
+
+    let root = schema.parse_borrowed::<Root<'_>>();
+    root.is_ok_and(|root| root.kind.and_then(|kind| text_of(kind.get())).as_deref() == Some("object"))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde::Serialize;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::Revision;
+    use crate::capability::ClientCapability;
+    use crate::types::{
+        EmbeddedResource, Icon, MetaObject, PromptArgument, PromptMessage, Role, TaskSupport, ToolAnnotations,
+        ToolExecution,
+    };
+
+    /// Chooses which optional members a value has.
+    #[derive(Clone, Copy, Debug)]
+    struct Choice(u32);
+
+    impl Choice {
+        fn one<T>(&mut self, value: T) -> Option<T> {
+            self.0 = self.0.rotate_right(1);
+            (self.0 & 1 == 1).then_some(value)
+        }
+
+        fn meta(&mut self) -> Option<MetaObject> {
+            self.one(MetaObject::from_iter([("com.example/own".to_owned(), json!({"deep": [1]}))]))
+        }
+
+        fn icons(&mut self) -> Option<Vec<Icon>> {
+            self.one(vec![Icon::new("https://example.com/i.png").with_sizes(vec!["48x48".to_owned()])])
+        }
+
+        fn annotations(&mut self) -> Option<Annotations> {
+            let annotations = Annotations {
+                audience: self.one(vec![Role::User, Role::Assistant]),
+                priority: self.one(0.5),
+                last_modified: self.one("2025-01-12T15:00:58Z".to_owned()),
+            };
+            self.one(annotations)
+        }
+
+        fn title(&mut self) -> Option<String> {
+            self.one("For people".to_owned())
+        }
+
+        fn contents(&mut self) -> ResourceContents {
+            let mut contents = ResourceContents::text("test://a", "inner");
+            contents.mime_type = self.one("text/plain".to_owned());
+            contents.meta = self.meta();
+            contents
+        }
+
+        fn resource(&mut self) -> Resource {
+            Resource {
+                title: self.title(),
+                description: self.one("What it holds".to_owned()),
+                mime_type: self.one("text/plain".to_owned()),
+                size: self.one(12),
+                annotations: self.annotations(),
+                icons: self.icons(),
+                meta: self.meta(),
+                ..Resource::new("file:///main.rs", "main.rs")
+            }
+        }
+
+        fn template(&mut self) -> ResourceTemplate {
+            ResourceTemplate {
+                title: self.title(),
+                annotations: self.annotations(),
+                icons: self.icons(),
+                meta: self.meta(),
+                ..ResourceTemplate::new("test://{id}", "family")
+            }
+        }
+
+        fn block(&mut self, kind: u32) -> ContentBlock {
+            let mut block = match kind % 5 {
+                0 => ContentBlock::text("said"),
+                1 => ContentBlock::image(b"picture", "image/png"),
+                2 => ContentBlock::audio(b"noise", "audio/wav"),
+                3 => ContentBlock::link(self.resource()),
+                _ => ContentBlock::Resource(EmbeddedResource::new(self.contents())),
+            };
+            *block.annotations_mut() = self.annotations();
+            *block.meta_mut() = self.meta();
+            block
+        }
+
+        fn tool(&mut self, schema: &Value) -> Tool {
+            Tool {
+                title: self.title(),
+                description: self.one("What it does".to_owned()),
+                output_schema: self.one(RawJson::from(schema)),
+                annotations: self.one(ToolAnnotations::new().with_title("For people").with_read_only(true)),
+                execution: self.one(ToolExecution::new(TaskSupport::Optional)),
+                icons: self.icons(),
+                meta: self.meta(),
+                ..Tool::new("tool", json!({"type": "object", "title": "kept"}))
+            }
+        }
+
+        fn prompt(&mut self) -> Prompt {
+            let argument = PromptArgument { title: self.title(), ..PromptArgument::new("argument") };
+            Prompt {
+                title: self.title(),
+                arguments: self.one(vec![argument]),
+                icons: self.icons(),
+                meta: self.meta(),
+                ..Prompt::new("prompt")
+            }
+        }
+
+        fn implementation(&mut self) -> Implementation {
+            Implementation {
+                title: self.title(),
+                description: self.one("What it is".to_owned()),
+                website_url: self.one("https://example.com".to_owned()),
+                icons: self.icons(),
+                ..Implementation::new("program", "1")
+            }
+        }
+    }
+
+    fn choices() -> impl Strategy<Value = Choice> {
+        any::<u32>().prop_map(Choice)
+    }
+
+    fn revisions() -> impl Strategy<Value = Revision> {
+        proptest::sample::select(Revision::ALL.to_vec())
+    }
+
+    fn values() -> impl Strategy<Value = Value> {
+        proptest::sample::select(vec![
+            json!({"type": "object", "properties": {}}),
+            json!({"type": "array"}),
+            json!({"type": ["object", "null"]}),
+            json!({"anyOf": []}),
+            json!(true),
+            json!(null),
+            json!([1]),
+            json!("text"),
+        ])
+    }
+
+    /// When each member that was ever added was added, written down from the published schemas and not from `Rules`.
+    fn since(owner: &str, member: &str) -> Revision {
+        match (owner, member) {
+            // Tools have annotations later than content and resources do.
+            ("tools", "annotations") => Revision::V2025_03_26,
+            ("annotations", "title") => Revision::V2025_03_26,
+            ("implementation", "description") => Revision::V2025_11_25,
+            (_, "title" | "_meta" | "lastModified" | "outputSchema" | "structuredContent") => Revision::V2025_06_18,
+            (_, "icons" | "execution" | "websiteUrl") => Revision::V2025_11_25,
+            _ => Revision::V2024_11_05,
+        }
+    }
+
+    /// Looks for what the revision lacks. `owner` is the member that holds the value, through arrays.
+    fn find_foreign(owner: &str, value: &Value, revision: Revision) -> Result<(), String> {
+        match value {
+            Value::Array(items) => items.iter().try_for_each(|item| find_foreign(owner, item, revision)),
+            Value::Object(members) => members.iter().try_for_each(|(name, member)| {
+                let removed = name == "execution" && revision >= Revision::V2026_07_28;
+                let later = since(owner, name) > revision;
+                let block = match member.as_str() {
+                    Some("audio") if name == "type" => revision < Revision::V2025_03_26,
+                    Some("resource_link") if name == "type" => revision < Revision::V2025_06_18,
+                    _ => false,
+                };
+                let shape = revision < Revision::V2026_07_28
+                    && match name.as_str() {
+                        "structuredContent" => !member.is_object(),
+                        "outputSchema" => member.get("type") != Some(&json!("object")),
+                        _ => false,
+                    };
+                if removed || later || block || shape {
+                    return Err(format!("{owner}.{name} in {}: {member}", revision.as_str()));
+                }
+                match name.as_str() {
+                    // These are the author's own.
+                    "inputSchema" | "outputSchema" | "structuredContent" | "_meta" => Ok(()),
+                    _ => find_foreign(name, member, revision),
+                }
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Fits a value, and checks all that holds for every type.
+    fn check<T: Serialize + Clone + PartialEq + std::fmt::Debug>(
+        owner: &str,
+        original: &T,
+        revision: Revision,
+        fit: impl Fn(&mut T, &Rules),
+    ) -> Result<T, TestCaseError> {
+        let mut fitted = original.clone();
+        fit(&mut fitted, revision.rules());
+        let json = serde_json::to_value(&fitted).unwrap();
+        prop_assert_eq!(find_foreign(owner, &json, revision), Ok(()));
+        let mut again = fitted.clone();
+        fit(&mut again, revision.rules());
+        prop_assert_eq!(&again, &fitted);
+        let untouched = find_foreign(owner, &serde_json::to_value(original).unwrap(), revision).is_ok();
+        prop_assert!(!untouched || fitted == *original, "{:?} had nothing foreign", original);
+        Ok(fitted)
+    }
+
+    proptest! {
+        #[test]
+        fn tools_hold_only_what_the_revision_has(mut choice in choices(), schema in values(), revision in revisions()) {
+            let tool = choice.tool(&schema);
+            let fitted = check("tools", &tool, revision, Tool::for_rules)?;
+            prop_assert_eq!(&fitted.input_schema, &tool.input_schema);
+            prop_assert_eq!(&fitted.description, &tool.description);
+            check("", &ListToolsResult::new(vec![tool]), revision, ListToolsResult::for_rules)?;
+        }
+
+        #[test]
+        fn results_hold_only_what_the_revision_has(
+            mut choice in choices(),
+            kinds in proptest::collection::vec(any::<u32>(), 0..4),
+            structured in values(),
+            revision in revisions(),
+        ) {
+            let blocks: Vec<_> = kinds.iter().map(|kind| choice.block(*kind)).collect();
+            let result =
+                CallToolResult { structured_content: choice.one(structured.into()), ..CallToolResult::new(blocks) };
+            let fitted = check("", &result, revision, CallToolResult::for_rules)?;
+            let said = !result.content.is_empty() || result.structured_content.is_some();
+            prop_assert_eq!(!fitted.content.is_empty() || fitted.structured_content.is_some(), said);
+
+            let messages = result.content.into_iter().map(PromptMessage::user).collect();
+            check("", &GetPromptResult::new(messages), revision, GetPromptResult::for_rules)?;
+        }
+
+        #[test]
+        fn resources_and_prompts_hold_only_what_the_revision_has(mut choice in choices(), revision in revisions()) {
+            let resources = ListResourcesResult::new(vec![choice.resource()]);
+            check("", &resources, revision, ListResourcesResult::for_rules)?;
+            let templates = ListResourceTemplatesResult::new(vec![choice.template()]);
+            check("", &templates, revision, ListResourceTemplatesResult::for_rules)?;
+            let read = ReadResourceResult::new(vec![choice.contents()]);
+            check("", &read, revision, ReadResourceResult::for_rules)?;
+            let prompts = ListPromptsResult::new(vec![choice.prompt()]);
+            check("", &prompts, revision, ListPromptsResult::for_rules)?;
+            check("implementation", &choice.implementation(), revision, Implementation::for_rules)?;
+        }
+    }
+
+    #[test]
+    fn sound_becomes_a_text_that_names_type_and_size() {
+        for bytes in [&b""[..], b"1", b"12", b"123", b"1234"] {
+            let mut block = ContentBlock::audio(bytes, "audio/wav");
+            block.for_rules(Revision::V2024_11_05.rules());
+            assert_eq!(block.as_text(), Some(&*format!("Audio left out: audio/wav, {} bytes", bytes.len())));
+        }
+    }
+
+    #[test]
+    fn a_link_becomes_a_text_that_keeps_its_hints() {
+        let hints = Annotations::new().with_priority(0.5).with_last_modified("2025-01-12T15:00:58Z");
+        let mut block = ContentBlock::link(Resource::new("file:///a", "a")).with_annotations(hints);
+        block.for_rules(Revision::V2025_03_26.rules());
+        assert_eq!(
+            serde_json::to_value(&block).unwrap(),
+            json!({"type": "text", "text": "Resource a: file:///a", "annotations": {"priority": 0.5}})
+        );
+    }
+
+    #[test]
+    fn structured_content_that_stands_alone_becomes_a_text() {
+        let mut result = CallToolResult::new(Vec::new()).with_structured_content(json!([1, 2]));
+        result.for_rules(Revision::V2025_11_25.rules());
+        assert_eq!(result, CallToolResult::text("[1,2]"));
+    }
+
+    #[test]
+    fn capabilities_are_said_in_the_shapes_of_the_revision() {
+        let client = ClientCapabilities {
+            tasks: Some(Box::new(json!({"list": {}}))),
+            ..serde_json::from_value::<ClientCapabilities>(json!({"roots": {"listChanged": true}}))
+                .unwrap()
+                .with(&ClientCapability::SamplingTools)
+                .with(&ClientCapability::ElicitationForm)
+                .with(&ClientCapability::ElicitationUrl)
+                .with(&ClientCapability::Extension("com.example/x".to_owned()))
+        };
+        let old = json!({"roots": {"listChanged": true}, "sampling": {}});
+        let form = json!({"roots": {"listChanged": true}, "sampling": {}, "elicitation": {}});
+        let full = json!({"roots": {"listChanged": true}, "sampling": {"tools": {}}, "tasks": {"list": {}},
+            "elicitation": {"form": {}, "url": {}}});
+        let modern = json!({"roots": {}, "sampling": {"tools": {}}, "elicitation": {"form": {}, "url": {}},
+            "extensions": {"com.example/x": {}}});
+        for (revision, expected) in Revision::ALL.into_iter().zip([old.clone(), old, form, full, modern]) {
+            let mut fitted = client.clone();
+            fitted.for_rules(revision.rules());
+            assert_eq!(serde_json::to_value(&fitted).unwrap(), expected, "{}", revision.as_str());
+        }
+
+        let mut url_only = ClientCapabilities::new().with(&ClientCapability::ElicitationUrl);
+        url_only.for_rules(Revision::V2025_06_18.rules());
+        assert_eq!(url_only, ClientCapabilities::new());
+
+        let server = ServerCapabilities::new().with_completions().with_extension("com.example/x", MetaObject::new());
+        let mut fitted = server.clone();
+        fitted.for_rules(Revision::V2024_11_05.rules());
+        assert_eq!(fitted, ServerCapabilities::new());
+        let mut fitted = server.clone();
+        fitted.for_rules(Revision::V2026_07_28.rules());
+        assert_eq!(fitted, server);
+    }
+
+    #[test]
+    fn completion_loses_its_context_where_there_is_none() {
+        let reference = Reference::Prompt { name: "p".to_owned(), title: Some("P".to_owned()) };
+        let mut params = CompleteParams::new(reference, "a", "v").with_known_arguments([].into());
+        params.for_rules(Revision::V2025_06_18.rules());
+        assert!(params.context.is_some());
+        params.for_rules(Revision::V2025_03_26.rules());
+        assert_eq!(params, CompleteParams::new(Reference::prompt("p"), "a", "v"));
+    }
+}

@@ -162,3 +162,45 @@ impl CompleteResult {
         with_meta(meta: MetaObject);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_reference_is_tagged_by_its_type() {
+        let prompt = CompleteParams::new(Reference::prompt("p"), "language", "py")
+            .with_known_arguments([("framework".to_owned(), "flask".to_owned())].into());
+        let wire = json!({"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "language", "value": "py"},
+            "context": {"arguments": {"framework": "flask"}}});
+        assert_eq!(serde_json::to_value(&prompt).unwrap(), wire);
+        assert_eq!(serde_json::from_value::<CompleteParams>(wire).unwrap(), prompt);
+
+        let resource = CompleteParams::new(Reference::resource("test://{id}"), "id", "");
+        let wire =
+            json!({"argument": {"name": "id", "value": ""}, "ref": {"uri": "test://{id}", "type": "ref/resource"}});
+        assert_eq!(serde_json::to_value(&resource).unwrap(), wire);
+        assert_eq!(serde_json::from_value::<CompleteParams>(wire).unwrap(), resource);
+    }
+
+    #[test]
+    fn unknown_references_are_refused() {
+        for bad in [json!({"type": "ref/tool", "name": "t"}), json!({"name": "p"}), json!({"type": "ref/prompt"})] {
+            assert!(serde_json::from_value::<Reference>(bad.clone()).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_answer_holds_a_hundred_suggestions_at_most() {
+        let many = |count: usize| (0..count).map(|number| number.to_string()).collect::<Vec<_>>();
+        let all = CompletionValues::new(many(100));
+        assert_eq!((all.values.len(), all.total, all.has_more), (100, None, None));
+        let some = CompletionValues::new(many(101));
+        assert_eq!(some.values, many(100));
+        assert_eq!((some.total, some.has_more), (Some(101), Some(true)));
+        let wire = serde_json::to_value(CompleteResult::new(CompletionValues::new(many(1)).with_total(7))).unwrap();
+        assert_eq!(wire, json!({"completion": {"values": ["0"], "total": 7}}));
+    }
+}

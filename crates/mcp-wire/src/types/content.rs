@@ -252,3 +252,109 @@ fn block<'de, D: Deserializer<'de>>(kind: &str, members: D) -> Result<ContentBlo
 /// A string that is not copied unless it holds escapes.
 #[derive(Deserialize)]
 struct Borrowed<'a>(#[serde(borrow)] Cow<'a, str>);
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::types::Role;
+
+    fn samples() -> [(ContentBlock, Value); 5] {
+        let link = Resource::new("file:///a", "a").with_size(3);
+        let inner = ResourceContents::text("test://a", "inner");
+        [
+            (ContentBlock::text("said"), json!({"type": "text", "text": "said"})),
+            (ContentBlock::image(b"x", "image/png"), json!({"type": "image", "data": "eA==", "mimeType": "image/png"})),
+            (
+                ContentBlock::audio(b"xyz", "audio/wav"),
+                json!({"type": "audio", "data": "eHl6", "mimeType": "audio/wav"}),
+            ),
+            (ContentBlock::link(link), json!({"type": "resource_link", "uri": "file:///a", "name": "a", "size": 3})),
+            (
+                ContentBlock::resource(inner),
+                json!({"type": "resource", "resource": {"uri": "test://a", "text": "inner"}}),
+            ),
+        ]
+    }
+
+    #[test]
+    fn blocks_are_tagged_by_their_type() {
+        for (block, wire) in samples() {
+            let text = serde_json::to_string(&block).unwrap();
+            assert!(text.starts_with(r#"{"type":""#), "{text}");
+            assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), wire);
+            assert_eq!(serde_json::from_str::<ContentBlock>(&text).unwrap(), block);
+        }
+    }
+
+    #[test]
+    fn the_type_may_stand_anywhere() {
+        for (block, wire) in samples() {
+            // Values sort their members, so that some come before `type`.
+            let text = wire.to_string();
+            assert_eq!(serde_json::from_str::<ContentBlock>(&text).unwrap(), block, "{text}");
+            assert_eq!(serde_json::from_value::<ContentBlock>(wire).unwrap(), block);
+        }
+    }
+
+    #[test]
+    fn members_of_other_kinds_are_ignored() {
+        for text in [
+            r#"{"type":"text","text":"said","size":"big","data":{},"new":[1e999]}"#,
+            r#"{"size":"big","type":"text","text":"said","data":{}}"#,
+            r#"{"t\u0079pe":"te\u0078t","text":"said"}"#,
+        ] {
+            assert_eq!(serde_json::from_str::<ContentBlock>(text).unwrap(), ContentBlock::text("said"), "{text}");
+        }
+    }
+
+    #[test]
+    fn blocks_of_no_known_type_are_refused() {
+        for bad in [
+            r#"{"type":"video","data":"","mimeType":""}"#,
+            r#"{"data":"","mimeType":"","type":"video"}"#,
+            r#"{"text":"said"}"#,
+            r#"{"text":"said","type":1}"#,
+            r#"{"type":null,"text":"said"}"#,
+            r#"{"type":"text"}"#,
+            r#"{"type":"image","data":""}"#,
+            "{}",
+            r#""text""#,
+        ] {
+            assert!(serde_json::from_str::<ContentBlock>(bad).is_err(), "{bad}");
+        }
+        let error = serde_json::from_str::<ContentBlock>(r#"{"type":"video"}"#).unwrap_err();
+        assert!(error.to_string().starts_with("unknown variant `video`"), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn blocks_survive_the_wire(
+            which in 0_usize..5,
+            text in ".*",
+            // Eighths, because not every decimal fraction survives serde_json's parser to the last bit.
+            priority in proptest::option::of((0_u8..=8).prop_map(|eighths| f64::from(eighths) / 8.0)),
+            name in ".*",
+            with_meta: bool,
+        ) {
+            let [(first, _), rest @ ..] = samples();
+            let mut block = match which {
+                0 => ContentBlock::text(text),
+                _ => rest.into_iter().map(|(block, _)| block).nth(which - 1).unwrap_or(first),
+            };
+            if let Some(priority) = priority {
+                let hints = Annotations::new().with_audience(vec![Role::User]).with_priority(priority);
+                block = block.with_annotations(hints);
+            }
+            if with_meta {
+                block = block.with_meta(MetaObject::from_iter([(name, json!({"type": "image"}))]));
+            }
+            let wire = serde_json::to_string(&block).unwrap();
+            prop_assert_eq!(&serde_json::from_str::<ContentBlock>(&wire).unwrap(), &block);
+            let tree: Value = serde_json::from_str(&wire).unwrap();
+            prop_assert_eq!(serde_json::from_str::<ContentBlock>(&tree.to_string()).unwrap(), block);
+        }
+    }
+}

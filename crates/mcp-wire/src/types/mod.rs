@@ -242,3 +242,59 @@ fn known_scope<'de, D: Deserializer<'de>>(deserializer: D) -> Result<CacheScope,
 pub(crate) fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<RawJson>, D::Error> {
     RawJson::deserialize(deserializer).map(Some)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_member_has_its_name_on_the_wire() {
+        let icon = Icon::new("https://example.com/i.png")
+            .with_mime_type("image/png")
+            .with_sizes(vec!["48x48".to_owned(), "any".to_owned()])
+            .with_theme(IconTheme::Dark);
+        let program = Implementation::new("p", "1.0")
+            .with_title("P")
+            .with_description("d")
+            .with_website_url("https://example.com")
+            .with_icons(vec![icon]);
+        let expected = json!({
+            "name": "p",
+            "version": "1.0",
+            "title": "P",
+            "description": "d",
+            "websiteUrl": "https://example.com",
+            "icons": [{"src": "https://example.com/i.png", "mimeType": "image/png", "sizes": ["48x48", "any"],
+                "theme": "dark"}],
+        });
+        assert_eq!(serde_json::to_value(&program).unwrap(), expected);
+        assert_eq!(serde_json::from_value::<Implementation>(expected).unwrap(), program);
+
+        let hints = Annotations::new()
+            .with_audience(vec![Role::User, Role::Assistant])
+            .with_priority(0.25)
+            .with_last_modified("2025-01-12T15:00:58Z");
+        let expected =
+            json!({"audience": ["user", "assistant"], "priority": 0.25, "lastModified": "2025-01-12T15:00:58Z"});
+        assert_eq!(serde_json::to_value(&hints).unwrap(), expected);
+        assert_eq!(serde_json::from_value::<Annotations>(expected).unwrap(), hints);
+    }
+
+    #[test]
+    fn odd_caching_hints_count_as_none() {
+        let private = |ttl_ms| CacheHints::new(ttl_ms, CacheScope::Private);
+        for (wire, expected) in [
+            (r#"{"ttlMs":60000,"cacheScope":"public"}"#, CacheHints::new(60_000, CacheScope::Public)),
+            (r#"{"ttlMs":5.0,"cacheScope":"private","tools":[]}"#, private(5)),
+            (r#"{"ttlMs":-1,"cacheScope":"shared"}"#, private(0)),
+            (r#"{"ttlMs":null,"cacheScope":null}"#, private(0)),
+            ("{}", CacheHints::default()),
+        ] {
+            assert_eq!(serde_json::from_str::<CacheHints>(wire).unwrap(), expected, "{wire}");
+        }
+        let wire = serde_json::to_string(&CacheHints::new(7, CacheScope::Public)).unwrap();
+        assert_eq!(wire, r#"{"ttlMs":7,"cacheScope":"public"}"#);
+    }
+}

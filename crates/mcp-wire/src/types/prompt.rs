@@ -175,3 +175,51 @@ impl ListPromptsResult {
         with_meta(meta: MetaObject);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_member_has_its_name_on_the_wire() {
+        let prompt = Prompt::new("p")
+            .with_title("P")
+            .with_description("d")
+            .with_arguments(vec![
+                PromptArgument::new("a").with_title("A").with_description("d").with_required(true),
+                PromptArgument::new("b"),
+            ])
+            .with_icons(vec![Icon::new("https://example.com/i.png")])
+            .with_meta(MetaObject::from_iter([("k".to_owned(), json!(1))]));
+        let expected = json!({
+            "name": "p",
+            "title": "P",
+            "description": "d",
+            "arguments": [{"name": "a", "title": "A", "description": "d", "required": true}, {"name": "b"}],
+            "icons": [{"src": "https://example.com/i.png"}],
+            "_meta": {"k": 1},
+        });
+        assert_eq!(serde_json::to_value(&prompt).unwrap(), expected);
+        assert_eq!(serde_json::from_value::<Prompt>(expected).unwrap(), prompt);
+    }
+
+    #[test]
+    fn messages_name_their_speaker() {
+        let result = GetPromptResult::new(vec![
+            PromptMessage::user(ContentBlock::text("q")),
+            PromptMessage::assistant(ContentBlock::text("a")),
+        ])
+        .with_description("d");
+        let expected = json!({"description": "d", "messages": [
+            {"role": "user", "content": {"type": "text", "text": "q"}},
+            {"role": "assistant", "content": {"type": "text", "text": "a"}},
+        ]});
+        assert_eq!(serde_json::to_value(&result).unwrap(), expected);
+        assert_eq!(serde_json::from_value::<GetPromptResult>(expected).unwrap(), result);
+        assert!(
+            serde_json::from_str::<PromptMessage>(r#"{"role":"system","content":{"type":"text","text":""}}"#).is_err()
+        );
+    }
+}

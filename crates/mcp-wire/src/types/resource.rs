@@ -344,3 +344,71 @@ impl SubscribeParams {
         Self { uri: uri.into() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_body_is_flat_beside_the_address() {
+        let text = ResourceContents::text("test://a", "hi").with_mime_type("text/plain");
+        assert_eq!(serde_json::to_string(&text).unwrap(), r#"{"uri":"test://a","mimeType":"text/plain","text":"hi"}"#);
+        let blob = ResourceContents::blob("test://b", &[0xfb, 0xff, 0xfe, 0])
+            .with_meta(MetaObject::from_iter([("k".to_owned(), json!(1))]));
+        assert_eq!(serde_json::to_string(&blob).unwrap(), r#"{"uri":"test://b","blob":"+//+AA==","_meta":{"k":1}}"#);
+    }
+
+    #[test]
+    fn contents_have_exactly_one_body() {
+        for bad in [r#"{"uri":"u"}"#, r#"{"uri":"u","text":"","blob":""}"#, r#"{"text":""}"#] {
+            assert!(serde_json::from_str::<ResourceContents>(bad).is_err(), "{bad}");
+        }
+        let empty: ResourceContents = serde_json::from_str(r#"{"uri":"u","text":"","blob":null}"#).unwrap();
+        assert_eq!(empty.body, ResourceBody::Text(String::new()));
+    }
+
+    #[test]
+    fn every_member_has_its_name_on_the_wire() {
+        let resource = Resource::new("file:///a", "a")
+            .with_title("A")
+            .with_description("d")
+            .with_mime_type("text/plain")
+            .with_size(u64::MAX)
+            .with_annotations(Annotations::new().with_priority(1.0).with_last_modified("2025-01-12T15:00:58Z"))
+            .with_icons(vec![Icon::new("https://example.com/i.svg")])
+            .with_meta(MetaObject::new());
+        let mut expected = json!({
+            "uri": "file:///a",
+            "name": "a",
+            "title": "A",
+            "description": "d",
+            "mimeType": "text/plain",
+            "size": u64::MAX,
+            "annotations": {"priority": 1.0, "lastModified": "2025-01-12T15:00:58Z"},
+            "icons": [{"src": "https://example.com/i.svg"}],
+            "_meta": {},
+        });
+        assert_eq!(serde_json::to_value(&resource).unwrap(), expected);
+        assert_eq!(serde_json::from_value::<Resource>(expected.clone()).unwrap(), resource);
+
+        let template = ResourceTemplate::new("test://{id}", "t").with_title("T");
+        expected = json!({"uriTemplate": "test://{id}", "name": "t", "title": "T"});
+        assert_eq!(serde_json::to_value(&template).unwrap(), expected);
+        let page = ListResourceTemplatesResult::new(vec![template]);
+        assert_eq!(serde_json::to_value(&page).unwrap(), json!({"resourceTemplates": [expected]}));
+    }
+
+    proptest! {
+        #[test]
+        fn contents_survive_the_wire(uri in ".*", text in ".*", bytes: Vec<u8>, mime in proptest::option::of(".*")) {
+            for mut contents in [ResourceContents::text(&*uri, text), ResourceContents::blob(&*uri, &bytes)] {
+                contents.mime_type.clone_from(&mime);
+                let wire = serde_json::to_string(&contents).unwrap();
+                prop_assert_eq!(serde_json::from_str::<ResourceContents>(&wire).unwrap(), contents);
+            }
+        }
+    }
+}

@@ -223,3 +223,81 @@ impl ListToolsResult {
         with_meta(meta: MetaObject);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn schemas_keep_their_text() {
+        let text = r#"{"name":"t","inputSchema":{"type":"object", "$defs":{"b":1,"a":1.0}}}"#;
+        let tool: Tool = serde_json::from_str(text).unwrap();
+        assert_eq!(tool.input_schema.as_str(), r#"{"type":"object", "$defs":{"b":1,"a":1.0}}"#);
+        assert_eq!(serde_json::to_string(&tool).unwrap(), text);
+    }
+
+    #[test]
+    fn every_member_has_its_name_on_the_wire() {
+        let tool = Tool::new("t", json!({"type": "object"}))
+            .with_title("T")
+            .with_description("d")
+            .with_output_schema(json!({"type": "array"}))
+            .with_annotations(
+                ToolAnnotations::new()
+                    .with_title("A")
+                    .with_read_only(false)
+                    .with_destructive(true)
+                    .with_idempotent(false)
+                    .with_open_world(true),
+            )
+            .with_execution(ToolExecution::new(TaskSupport::Required))
+            .with_icons(vec![Icon::new("data:image/png;base64,")])
+            .with_meta(MetaObject::from_iter([("k".to_owned(), json!(1))]));
+        let expected = json!({
+            "name": "t",
+            "title": "T",
+            "description": "d",
+            "inputSchema": {"type": "object"},
+            "outputSchema": {"type": "array"},
+            "annotations": {"title": "A", "readOnlyHint": false, "destructiveHint": true, "idempotentHint": false,
+                "openWorldHint": true},
+            "execution": {"taskSupport": "required"},
+            "icons": [{"src": "data:image/png;base64,"}],
+            "_meta": {"k": 1},
+        });
+        let text = serde_json::to_string(&tool).unwrap();
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), expected);
+        assert_eq!(serde_json::from_str::<Tool>(&text).unwrap(), tool);
+    }
+
+    #[test]
+    fn structured_null_is_not_the_absence_of_structured_content() {
+        let null: CallToolResult = serde_json::from_str(r#"{"content":[],"structuredContent":null}"#).unwrap();
+        assert_eq!(null.structured_content, Some(RawJson::NULL));
+        assert_eq!(serde_json::to_string(&null).unwrap(), r#"{"content":[],"structuredContent":null}"#);
+        let none: CallToolResult = serde_json::from_str(r#"{"content":[],"other":null}"#).unwrap();
+        assert_eq!(none, CallToolResult::default());
+    }
+
+    #[test]
+    fn a_result_without_content_is_refused() {
+        assert!(serde_json::from_str::<CallToolResult>(r#"{"structuredContent":{}}"#).is_err());
+    }
+
+    #[test]
+    fn a_failure_says_so() {
+        assert_eq!(
+            serde_json::to_string(&CallToolResult::error("no")).unwrap(),
+            r#"{"content":[{"type":"text","text":"no"}],"isError":true}"#
+        );
+    }
+
+    #[test]
+    fn an_empty_cursor_is_a_cursor() {
+        let page: ListToolsResult = serde_json::from_str(r#"{"tools":[],"nextCursor":""}"#).unwrap();
+        assert_eq!(page.next_cursor.as_deref(), Some(""));
+        assert_eq!(serde_json::to_string(&page).unwrap(), r#"{"tools":[],"nextCursor":""}"#);
+    }
+}
