@@ -35,6 +35,11 @@ impl InitializeParams {
     ) -> Self {
         Self { protocol_version: protocol_version.into(), capabilities, client_info, meta: None }
     }
+
+    setters! {
+        /// Adds metadata.
+        with_meta(meta: MetaObject);
+    }
 }
 
 /// Result of `initialize`.
@@ -70,5 +75,38 @@ impl InitializeResult {
     setters! {
         /// Says how to use the server.
         with_instructions(instructions: String);
+        /// Adds metadata.
+        with_meta(meta: MetaObject);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_offer_and_the_choice_keep_revisions_that_nobody_here_knows() {
+        let offer = r#"{"protocolVersion":"1999-01-01","capabilities":{"roots":{"listChanged":true}},"clientInfo":{"name":"c","version":"1"}}"#;
+        let params: InitializeParams = serde_json::from_str(offer).unwrap();
+        assert_eq!(params.protocol_version, "1999-01-01");
+        assert_eq!(serde_json::to_string(&params).unwrap(), offer);
+
+        let info = Implementation::new("s", "2");
+        let chosen = InitializeResult::new("2025-11-25", ServerCapabilities::new(), info).with_instructions("Ask.");
+        let text = r#"{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"2"},"instructions":"Ask."}"#;
+        assert_eq!(serde_json::to_string(&chosen).unwrap(), text);
+        assert_eq!(serde_json::from_str::<InitializeResult>(text).unwrap(), chosen);
+    }
+
+    #[test]
+    fn every_required_member_is_required() {
+        for text in [
+            r#"{"capabilities":{},"clientInfo":{"name":"c","version":"1"}}"#,
+            r#"{"protocolVersion":"2025-11-25","clientInfo":{"name":"c","version":"1"}}"#,
+            r#"{"protocolVersion":"2025-11-25","capabilities":{}}"#,
+            r#"{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c"}}"#,
+        ] {
+            assert!(serde_json::from_str::<InitializeParams>(text).is_err(), "{text}");
+        }
     }
 }

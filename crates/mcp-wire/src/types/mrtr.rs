@@ -12,6 +12,7 @@ use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::RawJson;
+use crate::types::MetaObject;
 
 /// One question: a request without an envelope.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -159,24 +160,29 @@ pub struct InputRequiredResult {
     /// What the client hands back untouched with its answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_state: Option<String>,
+    /// Metadata of the result.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<MetaObject>,
 }
 
 impl InputRequiredResult {
     /// Asks these questions, without state.
     #[must_use]
     pub fn new(input_requests: InputRequests) -> Self {
-        Self { input_requests: Some(input_requests), request_state: None }
+        Self { input_requests: Some(input_requests), request_state: None, meta: None }
     }
 
     /// Asks nothing, but to come back with this state.
     #[must_use]
     pub fn come_back(request_state: impl Into<String>) -> Self {
-        Self { input_requests: None, request_state: Some(request_state.into()) }
+        Self { input_requests: None, request_state: Some(request_state.into()), meta: None }
     }
 
     setters! {
         /// Adds state.
         with_request_state(request_state: String);
+        /// Adds metadata.
+        with_meta(meta: MetaObject);
     }
 }
 

@@ -1,20 +1,17 @@
 //! Questions to the client's model, and its answers.
 //!
 //! Why here: a server asks in both eras, a client answers, and the shapes are the same.
-//! Invariants: a message holds a list of blocks here; on the wire one block stands alone, which older revisions require,
-//! and several are an array. The inputs and structured results of tools stay raw.
+//! Invariants: a message holds a list of blocks, whether the wire has one block or an array of them.
 //! Spec: 2026-07-28 client/sampling, "Protocol Messages"
 
-use std::fmt;
+mod content;
 
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{self, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::value::RawValue;
+use serde::{Deserialize, Deserializer, Serialize, de};
 
-use super::present;
+pub use self::content::{SamplingContent, ToolResultContent, ToolUseContent};
+use self::content::{deserialize_blocks, serialize_blocks};
 use super::progress::serialize_optional_number;
-use crate::types::{AudioContent, ContentBlock, ImageContent, MetaObject, Role, TextContent, Tool};
+use crate::types::{MetaObject, Role, Tool};
 use crate::{RawJson, RequestId};
 
 /// Parameters of `sampling/createMessage`.
@@ -150,97 +147,6 @@ impl SamplingMessage {
     }
 
     setters! {
-        /// Adds metadata.
-        with_meta(meta: MetaObject);
-    }
-}
-
-/// One block of a message; `type` tells which on the wire.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum SamplingContent {
-    /// Text.
-    Text(TextContent),
-    /// A picture.
-    Image(ImageContent),
-    /// A sound.
-    Audio(AudioContent),
-    /// The model wants a tool called.
-    ToolUse(ToolUseContent),
-    /// What the tool said.
-    ToolResult(ToolResultContent),
-}
-
-impl SamplingContent {
-    /// A block of text.
-    #[must_use]
-    pub fn text(text: impl Into<String>) -> Self {
-        Self::Text(TextContent::new(text))
-    }
-}
-
-/// The model wants a tool called; without the tag.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct ToolUseContent {
-    /// Names this use; its result carries the same id.
-    pub id: String,
-    /// The tool.
-    pub name: String,
-    /// The tool's arguments: an object.
-    pub input: RawJson,
-    /// Metadata of the block.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<MetaObject>,
-}
-
-impl ToolUseContent {
-    /// A call of the tool `name`.
-    #[must_use]
-    pub fn new(id: impl Into<String>, name: impl Into<String>, input: RawJson) -> Self {
-        Self { id: id.into(), name: name.into(), input, meta: None }
-    }
-
-    setters! {
-        /// Adds metadata.
-        with_meta(meta: MetaObject);
-    }
-}
-
-/// What a tool said to a use; without the tag.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct ToolResultContent {
-    /// The id of the use.
-    pub tool_use_id: String,
-    /// What was said.
-    pub content: Vec<ContentBlock>,
-    /// The same as a value; any JSON, `null` included.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
-    pub structured_content: Option<RawJson>,
-    /// Whether the tool failed; absent means no.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub is_error: Option<bool>,
-    /// Metadata of the block.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
-    pub meta: Option<MetaObject>,
-}
-
-impl ToolResultContent {
-    /// A result of the use `tool_use_id`.
-    #[must_use]
-    pub fn new(tool_use_id: impl Into<String>, content: Vec<ContentBlock>) -> Self {
-        Self { tool_use_id: tool_use_id.into(), content, structured_content: None, is_error: None, meta: None }
-    }
-
-    setters! {
-        /// Adds the result as a value.
-        with_structured_content(structured_content: RawJson);
-        /// Says whether the tool failed.
-        with_is_error(is_error: bool);
         /// Adds metadata.
         with_meta(meta: MetaObject);
     }
@@ -398,39 +304,6 @@ impl CreateMessageResult {
     }
 }
 
-fn serialize_blocks<S: Serializer>(blocks: &[SamplingContent], serializer: S) -> Result<S::Ok, S::Error> {
-    match blocks {
-        [block] => block.serialize(serializer),
-        blocks => blocks.serialize(serializer),
-    }
-}
-
-fn deserialize_blocks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<SamplingContent>, D::Error> {
-    struct OneOrMany;
-
-    impl<'de> Visitor<'de> for OneOrMany {
-        type Value = Vec<SamplingContent>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a content block or an array of them")
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-            Ok(vec![SamplingContent::deserialize(MapAccessDeserializer::new(map))?])
-        }
-
-        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-            let mut blocks = Vec::new();
-            while let Some(block) = seq.next_element()? {
-                blocks.push(block);
-            }
-            Ok(blocks)
-        }
-    }
-
-    deserializer.deserialize_any(OneOrMany)
-}
-
 /// An integer in any spelling that JSON Schema takes for one, such as `100.0`.
 fn whole_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     let number = RequestId::deserialize(deserializer)?;
@@ -438,64 +311,88 @@ fn whole_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Er
     number.to_string().parse().map_err(|_| de::Error::custom(format!("expected a whole number, not {number}")))
 }
 
-impl<'de> Deserialize<'de> for SamplingContent {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Block)
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Decodes a block. Nearly everybody writes `type` first, so that the rest decodes straight into the right struct; a
-/// block that has it elsewhere is put together again from its raw members, so that the input keeps its text.
-struct Block;
-
-impl<'de> Visitor<'de> for Block {
-    type Value = SamplingContent;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a content block")
+    fn raw(text: &'static str) -> RawJson {
+        RawJson::from_bytes(text.into()).unwrap()
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<SamplingContent, A::Error> {
-        let mut kind: Option<String> = None;
-        let mut members: Vec<(String, Box<RawValue>)> = Vec::new();
-        while let Some(name) = map.next_key::<String>()? {
-            if name != "type" {
-                members.push((name, map.next_value()?));
-                continue;
-            }
-            if kind.is_some() {
-                return Err(de::Error::duplicate_field("type"));
-            }
-            let value: String = map.next_value()?;
-            if members.is_empty() {
-                return block(&value, MapAccessDeserializer::new(map));
-            }
-            kind = Some(value);
+    #[test]
+    fn one_block_stands_alone_and_several_are_an_array() {
+        let block = r#"{"type":"text","text":"a"}"#;
+        for content in [block.to_owned(), format!("[{block},{block}]"), "[]".to_owned()] {
+            let text = format!(r#"{{"role":"user","content":{content}}}"#);
+            let message: SamplingMessage = serde_json::from_str(&text).unwrap();
+            assert_eq!(serde_json::to_string(&message).unwrap(), text);
         }
-        let Some(kind) = kind else { return Err(de::Error::missing_field("type")) };
-        let text = serde_json::to_string(&Members(&members)).map_err(de::Error::custom)?;
-        block(&kind, &mut serde_json::Deserializer::from_str(&text)).map_err(de::Error::custom)
+        let array = format!(r#"{{"role":"user","content":[{block}]}}"#);
+        assert_eq!(serde_json::from_str::<SamplingMessage>(&array).unwrap(), SamplingMessage::user_text("a"));
+        for content in ["null", "\"a\"", "[[]]", "{}"] {
+            let text = format!(r#"{{"role":"user","content":{content}}}"#);
+            assert!(serde_json::from_str::<SamplingMessage>(&text).is_err(), "{text}");
+        }
     }
-}
 
-/// Members in their order, written as an object.
-struct Members<'a>(&'a [(String, Box<RawValue>)]);
-
-impl Serialize for Members<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    #[test]
+    fn a_question_has_only_the_members_it_was_given() {
+        let plain = CreateMessageParams::new(vec![SamplingMessage::user_text("hi")], 100);
+        let text = r#"{"messages":[{"role":"user","content":{"type":"text","text":"hi"}}],"maxTokens":100}"#;
+        assert_eq!(serde_json::to_string(&plain).unwrap(), text);
+        let full = CreateMessageParams::new(vec![SamplingMessage::assistant_text("so?")], u64::MAX)
+            .with_model_preferences(ModelPreferences::new().with_hint("small").with_cost_priority(1.0))
+            .with_system_prompt("Be brief.")
+            .with_include_context(IncludeContext::ThisServer)
+            .with_temperature(0.5)
+            .with_stop_sequence("END")
+            .with_metadata(raw(r#"{"seed":1.0}"#))
+            .with_tool(Tool::new("add", raw(r#"{"type":"object"}"#)))
+            .with_tool_choice(ToolChoice::new(ToolChoiceMode::Required));
+        let text = concat!(
+            r#"{"messages":[{"role":"assistant","content":{"type":"text","text":"so?"}}],"#,
+            r#""modelPreferences":{"hints":[{"name":"small"}],"costPriority":1},"systemPrompt":"Be brief.","#,
+            r#""includeContext":"thisServer","temperature":0.5,"maxTokens":18446744073709551615,"#,
+            r#""stopSequences":["END"],"metadata":{"seed":1.0},"#,
+            r#""tools":[{"name":"add","inputSchema":{"type":"object"}}],"toolChoice":{"mode":"required"}}"#,
+        );
+        assert_eq!(serde_json::to_string(&full).unwrap(), text);
+        assert_eq!(serde_json::from_str::<CreateMessageParams>(text).unwrap(), full);
     }
-}
 
-fn block<'de, D: Deserializer<'de>>(kind: &str, members: D) -> Result<SamplingContent, D::Error> {
-    const KINDS: &[&str] = &["text", "image", "audio", "tool_use", "tool_result"];
+    #[test]
+    fn the_most_tokens_are_a_whole_number_in_any_spelling() {
+        let read = |number: &str| {
+            let text = format!(r#"{{"messages":[],"maxTokens":{number}}}"#);
+            serde_json::from_str::<CreateMessageParams>(&text).map(|params| params.max_tokens).ok()
+        };
+        for (number, expected) in
+            [("100", Some(100)), ("100.0", Some(100)), ("1e2", Some(100)), ("18446744073709551615", Some(u64::MAX))]
+        {
+            assert_eq!(read(number), expected, "{number}");
+        }
+        for number in ["-1", "1.5", "\"100\"", "null", "18446744073709551616", "[]"] {
+            assert_eq!(read(number), None, "{number}");
+        }
+    }
 
-    match kind {
-        "text" => TextContent::deserialize(members).map(SamplingContent::Text),
-        "image" => ImageContent::deserialize(members).map(SamplingContent::Image),
-        "audio" => AudioContent::deserialize(members).map(SamplingContent::Audio),
-        "tool_use" => ToolUseContent::deserialize(members).map(SamplingContent::ToolUse),
-        "tool_result" => ToolResultContent::deserialize(members).map(SamplingContent::ToolResult),
-        unknown => Err(de::Error::unknown_variant(unknown, KINDS)),
+    #[test]
+    fn a_number_that_json_lacks_is_an_error() {
+        let question = CreateMessageParams::new(Vec::new(), 1).with_temperature(f64::NAN);
+        assert!(serde_json::to_string(&question).is_err());
+        assert!(serde_json::to_string(&ModelPreferences::new().with_speed_priority(f64::INFINITY)).is_err());
+    }
+
+    #[test]
+    fn the_text_of_an_answer_is_its_first_text() {
+        let used = SamplingContent::ToolUse(ToolUseContent::new("u", "n", RawJson::EMPTY_OBJECT));
+        let blocks = vec![used.clone(), SamplingContent::text("first"), SamplingContent::text("second")];
+        let answer = CreateMessageResult::new("m", blocks).with_stop_reason("endTurn");
+        assert_eq!(answer.text(), Some("first"));
+        assert_eq!(CreateMessageResult::new("m", vec![used]).text(), None);
+        let text = r#"{"role":"assistant","content":{"type":"text","text":"x"},"model":"m","stopReason":"own"}"#;
+        let read: CreateMessageResult = serde_json::from_str(text).unwrap();
+        assert_eq!(read.text(), Some("x"));
+        assert_eq!(serde_json::to_string(&read).unwrap(), text);
     }
 }
