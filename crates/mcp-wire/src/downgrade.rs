@@ -9,9 +9,9 @@
 use crate::capability::{ClientCapabilities, ElicitationCapability, ServerCapabilities};
 use crate::raw::text_of;
 use crate::types::{
-    Annotations, AudioContent, CallToolResult, CompleteParams, ContentBlock, GetPromptResult, Implementation,
-    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, Prompt, ReadResourceResult,
-    Reference, Resource, ResourceContents, ResourceTemplate, TextContent, Tool,
+    Annotations, AudioContent, CallToolResult, CompleteParams, ContentBlock, CreateMessageParams, GetPromptResult,
+    Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, Prompt,
+    ReadResourceResult, Reference, Resource, ResourceContents, ResourceTemplate, TextContent, Tool,
 };
 use crate::{Era, RawJson, Rules};
 
@@ -38,6 +38,34 @@ impl Tool {
         if !rules.icons {
             self.icons = None;
         }
+    }
+}
+
+/// A value that an older revision has no form for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this client's protocol revision has no {0}")]
+#[non_exhaustive]
+pub struct NoForm(pub &'static str);
+
+impl CreateMessageParams {
+    /// Leaves what these rules have.
+    ///
+    /// # Errors
+    /// When tools are offered, or a message has several blocks, to a client that knows neither.
+    pub fn for_rules(&mut self, rules: &Rules) -> Result<(), NoForm> {
+        if rules.sampling_tools {
+            return Ok(());
+        }
+        if self.tools.is_some() || self.tool_choice.is_some() {
+            return Err(NoForm("tools in sampling"));
+        }
+        if self.messages.iter().any(|message| message.content.len() != 1) {
+            return Err(NoForm("sampling messages with several blocks"));
+        }
+        if !rules.structured {
+            self.messages.iter_mut().for_each(|message| message.meta = None);
+        }
+        Ok(())
     }
 }
 
@@ -582,15 +610,16 @@ mod tests {
             ..serde_json::from_value::<ClientCapabilities>(json!({"roots": {"listChanged": true}}))
                 .unwrap()
                 .with(&ClientCapability::SamplingTools)
+                .with(&ClientCapability::SamplingContext)
                 .with(&ClientCapability::ElicitationForm)
                 .with(&ClientCapability::ElicitationUrl)
                 .with(&ClientCapability::Extension("com.example/x".to_owned()))
         };
         let old = json!({"roots": {"listChanged": true}, "sampling": {}});
         let form = json!({"roots": {"listChanged": true}, "sampling": {}, "elicitation": {}});
-        let full = json!({"roots": {"listChanged": true}, "sampling": {"tools": {}}, "tasks": {"list": {}},
+        let full = json!({"roots": {"listChanged": true}, "sampling": {"context": {}, "tools": {}}, "tasks": {"list": {}},
             "elicitation": {"form": {}, "url": {}}});
-        let modern = json!({"roots": {}, "sampling": {"tools": {}}, "elicitation": {"form": {}, "url": {}},
+        let modern = json!({"roots": {}, "sampling": {"context": {}, "tools": {}}, "elicitation": {"form": {}, "url": {}},
             "extensions": {"com.example/x": {}}});
         for (revision, expected) in Revision::ALL.into_iter().zip([old.clone(), old, form, full, modern]) {
             let mut fitted = client.clone();
@@ -602,13 +631,18 @@ mod tests {
         url_only.for_rules(Revision::V2025_06_18.rules());
         assert_eq!(url_only, ClientCapabilities::new());
 
-        let server = ServerCapabilities::new().with_completions().with_extension("com.example/x", MetaObject::new());
-        let mut fitted = server.clone();
-        fitted.for_rules(Revision::V2024_11_05.rules());
-        assert_eq!(fitted, ServerCapabilities::new());
-        let mut fitted = server.clone();
-        fitted.for_rules(Revision::V2026_07_28.rules());
-        assert_eq!(fitted, server);
+        let extended = ServerCapabilities::new().with_completions().with_extension("com.example/x", MetaObject::new());
+        let server = ServerCapabilities { tasks: Some(Box::new(json!({"list": {}}))), ..extended };
+        let completing = json!({"completions": {}});
+        let full = json!({"completions": {}, "tasks": {"list": {}}});
+        let modern = json!({"completions": {}, "extensions": {"com.example/x": {}}});
+        for (revision, expected) in
+            Revision::ALL.into_iter().zip([json!({}), completing.clone(), completing, full, modern])
+        {
+            let mut fitted = server.clone();
+            fitted.for_rules(revision.rules());
+            assert_eq!(serde_json::to_value(&fitted).unwrap(), expected, "{}", revision.as_str());
+        }
     }
 
     #[test]
