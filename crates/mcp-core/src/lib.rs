@@ -1,5 +1,67 @@
-//! Skeleton.
+//! The server engine of the Model Context Protocol, without sockets.
+//!
+//! A [`Server`] is put together from [`Tool`]s, [`Resource`]s, [`ResourceTemplate`]s and [`Prompt`]s, each a value with a
+//! handler. It serves every revision of the protocol; which one a message belongs to is decided message by message.
+//! Transports are shells around it: they decode frames, ask [`Server::classify`] and [`Server::peer`], and bring the items
+//! of an [`Exchange`] to the client.
+//!
+//! ```
+//! use mcp_core::{HandlerError, RequestContext, Server, Tool};
+//!
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct Greet { name: String }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let server = Server::builder("greeter", "1.0.0")
+//!     .tool(Tool::typed("greet", |args: Greet, _context: RequestContext| async move {
+//!         Ok::<_, HandlerError>(format!("Hello, {}!", args.name))
+//!     }))
+//!     .build()?;
+//! # let _ = server;
+//! # Ok(())
+//! # }
+//! ```
 
+mod clock;
+mod completion;
+mod context;
+mod engine;
+mod form;
+mod handler;
+mod limits;
+mod methods;
 mod principal;
+mod prompt;
+mod protocol;
+mod question;
+mod random;
+mod registry;
+mod resource;
+mod server;
+mod tool;
+mod uri_template;
 
+pub use completion::{CompletionRequest, Completions, FunctionCompleter, completer, completer_of};
+pub use context::{ClientFacts, RequestContext, TraceContext};
+pub use engine::exchange::{Exchange, Outbound};
+pub use engine::peer::{Peer, Scope};
+pub use engine::sessions::{OpenStream, Session, Sessions, SessionsFull};
+pub use form::*;
+pub use handler::{Completer, HandlerError, PromptHandler, ResourceHandler, ResultExt, ToolHandler};
+pub use limits::Limits;
 pub use principal::{OwnerKey, Principal};
+pub use prompt::{Prompt, PromptArguments, PromptReply};
+pub use protocol::admit::{Carrier, Classified, Head, Legacy, Modern, Pipe, Split, Target};
+pub use protocol::rejection::{Hint, Rejection};
+pub use protocol::schema;
+pub use protocol::seal::{KeyRing, StateKey};
+pub use question::{Elicited, Form, ListRoots, QUESTION_METHODS, Question, Questions, Sample, Visit};
+pub use resource::{ReadRequest, Resource, ResourceReply, ResourceTemplate};
+pub use server::{Handshake, Offer, RegistrationError, Server, ServerBuilder};
+#[cfg(feature = "schemars")]
+pub use tool::Structured;
+pub use tool::{IntoToolReply, NoArguments, Tool, ToolReply};
+pub use uri_template::{
+    MAX_TEMPLATE_BYTES, MAX_TEMPLATE_VARIABLES, MAX_URI_BYTES, Specificity, UriTemplate, UriTemplateError,
+    VariableValue, Variables,
+};

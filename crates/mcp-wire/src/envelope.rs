@@ -215,7 +215,7 @@ impl<'a> Envelope<'a> {
             if self.result.is_some() || self.error.is_some() {
                 return Err(invalid("a message has either \"method\" or one of \"result\" and \"error\"", readable));
             }
-            let Ok(method) = serde_json::from_str::<std::borrow::Cow<'_, str>>(method.get()) else {
+            let Some(method) = crate::raw::text_of(method.get()) else {
                 return Err(invalid("\"method\" must be a string", readable));
             };
             let method = Method::from(&*method);
@@ -366,6 +366,50 @@ pub fn encode_result<T: Serialize + ?Sized>(id: &RequestId, result: &T) -> Resul
     serde_json::to_writer(&mut frame, result)?;
     frame.push(b'}');
     Ok(finish_frame(frame))
+}
+
+/// As [`encode_result`], for a body that encodes as an object and gets more members in front: `members` writes them,
+/// separated by commas, or writes nothing.
+///
+/// # Errors
+/// When the body or a member cannot be written as JSON.
+pub fn encode_result_with<T: Serialize + ?Sized>(
+    id: &RequestId,
+    body: &T,
+    members: impl FnOnce(&mut Vec<u8>) -> Result<(), serde_json::Error>,
+) -> Result<Bytes, serde_json::Error> {
+    let mut frame = Vec::with_capacity(512);
+    frame.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+    id.write_json(&mut frame);
+    frame.extend_from_slice(br#","result":{"#);
+    let before = frame.len();
+    members(&mut frame)?;
+    let joint = frame.len();
+    serde_json::to_writer(&mut frame, body)?;
+    if frame.get(joint..) == Some(b"{}") {
+        frame.truncate(joint);
+        frame.push(b'}');
+    } else if joint == before {
+        // Nothing in front: the body's own brace would stand behind ours.
+        frame.remove(joint);
+    } else if let Some(brace) = frame.get_mut(joint) {
+        *brace = b',';
+    }
+    frame.push(b'}');
+    Ok(finish_frame(frame))
+}
+
+/// As [`encode_result`], for a result whose members `members` writes as text, separated by commas; `capacity` is how many
+/// bytes they will take.
+#[must_use]
+pub fn encode_result_members(id: &RequestId, capacity: usize, members: impl FnOnce(&mut Vec<u8>)) -> Bytes {
+    let mut frame = Vec::with_capacity(capacity.saturating_add(128));
+    frame.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+    id.write_json(&mut frame);
+    frame.extend_from_slice(br#","result":{"#);
+    members(&mut frame);
+    frame.extend_from_slice(b"}}");
+    finish_frame(frame)
 }
 
 /// Writes the frame of an error response. Without an id the member is left out, or `null` where `null_id` asks for it.

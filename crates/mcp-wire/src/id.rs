@@ -33,7 +33,7 @@ impl RequestId {
     pub fn from_json(text: &str) -> Option<Self> {
         match text.as_bytes().first()? {
             b'"' => {
-                let text: std::borrow::Cow<'_, str> = serde_json::from_str(text).ok()?;
+                let text = crate::raw::text_of(text)?;
                 Some(Self(Repr::Text(Arc::from(&*text))))
             }
             b'-' | b'0'..=b'9' => integer(text).map(Self),

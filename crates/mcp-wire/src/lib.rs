@@ -26,7 +26,7 @@ pub mod types;
 
 pub use envelope::{
     DecodeError, DecodeLimits, Frame, Message, Notification, Request, Response, encode_error, encode_notification,
-    encode_request, encode_result, join_batch,
+    encode_request, encode_result, encode_result_members, encode_result_with, join_batch,
 };
 pub use error::{ErrorCode, RpcError};
 pub use id::RequestId;

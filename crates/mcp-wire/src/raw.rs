@@ -4,6 +4,7 @@
 //! time and change digits, member order and unknown members.
 //! Invariants: the bytes are one complete, well-formed JSON value in UTF-8; cloning copies no text.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str;
 
@@ -109,11 +110,26 @@ impl RawJson {
         }
     }
 
+    /// The decoded text, if the value is a string; borrowed where it holds no escapes.
+    #[must_use]
+    pub fn text(&self) -> Option<Cow<'_, str>> {
+        text_of(self.as_str())
+    }
+
     /// Whether the value is an object.
     #[must_use]
     pub fn is_object(&self) -> bool {
         self.kind() == JsonKind::Object
     }
+}
+
+/// The decoded text of a JSON string that the parser has delimited.
+pub(crate) fn text_of(json: &str) -> Option<Cow<'_, str>> {
+    let inner = json.strip_prefix('"')?.strip_suffix('"')?;
+    if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
+        return Some(Cow::Borrowed(inner));
+    }
+    serde_json::from_str::<String>(json).ok().map(Cow::Owned)
 }
 
 /// The six kinds of JSON values.

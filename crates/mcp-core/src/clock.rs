@@ -1,0 +1,30 @@
+//! The wall clock, read in one place.
+//!
+//! Why here: expiry of sealed states and sessions is wall-clock time, yet tests run on tokio's paused clock; a clock that
+//! starts at the wall and goes on with tokio serves both.
+//! Invariants: never goes backwards within a process.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use tokio::time::Instant;
+
+/// Wall-clock time that advances with tokio's clock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    wall: SystemTime,
+    started: Instant,
+}
+
+impl Clock {
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the wall clock")]
+    pub(crate) fn start() -> Self {
+        Self { wall: SystemTime::now(), started: Instant::now() }
+    }
+
+    /// Milliseconds since the Unix epoch.
+    pub(crate) fn now_ms(self) -> u64 {
+        let wall = self.wall.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = wall.saturating_add(self.started.elapsed());
+        u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+    }
+}

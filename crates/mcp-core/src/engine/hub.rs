@@ -1,0 +1,295 @@
+//! Change notices: who wants to know, and what changed since they were last told.
+//!
+//! Why here: one fan-out for legacy sessions, modern subscriptions and every transport.
+//! Invariants: notices are levels, not edges: a subscriber holds at most one mark per kind and per URI it named, however
+//! much changes; the acknowledgement of a subscription is its first item by construction.
+//! Spec: 2026-07-28 basic/patterns/subscriptions, "Notification Delivery"
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use mcp_wire::types::SubscriptionFilter;
+use mcp_wire::{Method, RequestId, encode_notification, params};
+use serde_json::json;
+
+use super::exchange::Outbound;
+use crate::protocol::rejection::Hint;
+
+/// What changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change<'a> {
+    Tools,
+    Prompts,
+    Resources,
+    Resource(&'a str),
+}
+
+/// Every subscriber of a server.
+#[derive(Default)]
+pub(crate) struct Hub {
+    state: Mutex<HubState>,
+}
+
+#[derive(Default)]
+struct HubState {
+    next: u64,
+    closing: bool,
+    subscribers: HashMap<u64, Arc<Subscriber>>,
+}
+
+/// One subscriber's filter, marks and wake-up.
+#[derive(Default)]
+pub(crate) struct Subscriber {
+    state: Mutex<SubscriberState>,
+}
+
+#[derive(Default)]
+struct SubscriberState {
+    wants: Wants,
+    marks: Marks,
+    closing: bool,
+    withdrawn: bool,
+    waker: Option<Waker>,
+}
+
+/// What a subscriber wants to know.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wants {
+    pub(crate) tools: bool,
+    pub(crate) prompts: bool,
+    pub(crate) resources: bool,
+    pub(crate) uris: BTreeSet<String>,
+}
+
+#[derive(Default)]
+struct Marks {
+    tools: bool,
+    prompts: bool,
+    resources: bool,
+    uris: BTreeSet<String>,
+}
+
+/// A notice that is due.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Notice {
+    Tools,
+    Prompts,
+    Resources,
+    Updated(String),
+}
+
+/// What a subscriber finds when it looks.
+pub(crate) enum Due {
+    Notice(Notice),
+    /// The server ends the subscription.
+    Closing,
+    /// The peer ended it.
+    Withdrawn,
+}
+
+/// There are as many subscribers as the limit allows.
+#[derive(Debug)]
+pub(crate) struct HubFull;
+
+impl Hub {
+    fn state(&self) -> std::sync::MutexGuard<'_, HubState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a subscriber until the returned value is dropped.
+    pub(crate) fn subscribe(self: &Arc<Self>, wants: Wants, limit: usize) -> Result<Subscription, HubFull> {
+        let mut state = self.state();
+        if state.subscribers.len() >= limit {
+            return Err(HubFull);
+        }
+        let key = state.next;
+        state.next += 1;
+        let subscriber = Arc::new(Subscriber::default());
+        {
+            let mut own = subscriber.state();
+            own.wants = wants;
+            own.closing = state.closing;
+        }
+        state.subscribers.insert(key, Arc::clone(&subscriber));
+        drop(state);
+        Ok(Subscription { hub: Arc::clone(self), key, subscriber })
+    }
+
+    /// Marks a change with everyone who wants to know.
+    pub(crate) fn publish(&self, change: Change<'_>) {
+        for subscriber in self.state().subscribers.values() {
+            subscriber.mark(change);
+        }
+    }
+
+    /// Ends every subscription, those to come included.
+    pub(crate) fn close(&self) {
+        let mut state = self.state();
+        state.closing = true;
+        for subscriber in state.subscribers.values() {
+            subscriber.wake_with(|own| own.closing = true);
+        }
+    }
+}
+
+/// A place among the subscribers, given back when dropped.
+pub(crate) struct Subscription {
+    hub: Arc<Hub>,
+    key: u64,
+    subscriber: Arc<Subscriber>,
+}
+
+impl Subscription {
+    pub(crate) fn subscriber(&self) -> &Arc<Subscriber> {
+        &self.subscriber
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        self.hub.state().subscribers.remove(&self.key);
+    }
+}
+
+impl Subscriber {
+    fn state(&self) -> std::sync::MutexGuard<'_, SubscriberState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wake_with(&self, change: impl FnOnce(&mut SubscriberState)) {
+        let waker = {
+            let mut state = self.state();
+            change(&mut state);
+            state.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    fn mark(&self, change: Change<'_>) {
+        let waker = {
+            let mut state = self.state();
+            let marked = match change {
+                Change::Tools => state.wants.tools && !std::mem::replace(&mut state.marks.tools, true),
+                Change::Prompts => state.wants.prompts && !std::mem::replace(&mut state.marks.prompts, true),
+                Change::Resources => state.wants.resources && !std::mem::replace(&mut state.marks.resources, true),
+                Change::Resource(uri) => state.wants.uris.contains(uri) && state.marks.uris.insert(uri.to_owned()),
+            };
+            if marked { state.waker.take() } else { None }
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Adds a URI; `false` when there are `limit` already.
+    pub(crate) fn add_uri(&self, uri: &str, limit: usize) -> bool {
+        let mut state = self.state();
+        if state.wants.uris.len() >= limit && !state.wants.uris.contains(uri) {
+            return false;
+        }
+        state.wants.uris.insert(uri.to_owned());
+        true
+    }
+
+    pub(crate) fn remove_uri(&self, uri: &str) {
+        let mut state = self.state();
+        state.wants.uris.remove(uri);
+        state.marks.uris.remove(uri);
+    }
+
+    pub(crate) fn withdraw(&self) {
+        self.wake_with(|state| state.withdrawn = true);
+    }
+
+    /// The next thing due; remembers whom to wake otherwise.
+    pub(crate) fn poll_due(&self, context: &mut Context<'_>) -> Poll<Due> {
+        let mut state = self.state();
+        if state.withdrawn {
+            return Poll::Ready(Due::Withdrawn);
+        }
+        let marks = &mut state.marks;
+        if std::mem::take(&mut marks.tools) {
+            return Poll::Ready(Due::Notice(Notice::Tools));
+        }
+        if std::mem::take(&mut marks.prompts) {
+            return Poll::Ready(Due::Notice(Notice::Prompts));
+        }
+        if std::mem::take(&mut marks.resources) {
+            return Poll::Ready(Due::Notice(Notice::Resources));
+        }
+        if let Some(uri) = marks.uris.pop_first() {
+            return Poll::Ready(Due::Notice(Notice::Updated(uri)));
+        }
+        if state.closing {
+            return Poll::Ready(Due::Closing);
+        }
+        if !state.waker.as_ref().is_some_and(|known| known.will_wake(context.waker())) {
+            state.waker = Some(context.waker().clone());
+        }
+        Poll::Pending
+    }
+}
+
+impl Notice {
+    /// The notification, tagged with the subscription it belongs to where there is one.
+    pub(crate) fn frame(&self, subscription: Option<&RequestId>) -> Option<Bytes> {
+        let meta = subscription.map(|id| json!({ (params::SUBSCRIPTION_ID): id }));
+        let (method, params) = match self {
+            Self::Tools => (Method::ToolsListChanged, meta.map(|meta| json!({ "_meta": meta }))),
+            Self::Prompts => (Method::PromptsListChanged, meta.map(|meta| json!({ "_meta": meta }))),
+            Self::Resources => (Method::ResourcesListChanged, meta.map(|meta| json!({ "_meta": meta }))),
+            Self::Updated(uri) => {
+                let params = match meta {
+                    Some(meta) => json!({ "uri": uri, "_meta": meta }),
+                    None => json!({ "uri": uri }),
+                };
+                (Method::ResourceUpdated, Some(params))
+            }
+        };
+        encode_notification(method.as_str(), params.as_ref()).ok()
+    }
+}
+
+/// The exchange of a `subscriptions/listen` request.
+pub(crate) struct Listening {
+    subscription: Subscription,
+    id: RequestId,
+    acknowledgement: Option<Bytes>,
+    closing: Bytes,
+}
+
+impl Listening {
+    /// `closing` is the response that ends it. The subscriber is in place already, so that no change is lost between
+    /// here and the acknowledgement.
+    pub(crate) fn new(
+        subscription: Subscription,
+        id: RequestId,
+        honoured: &SubscriptionFilter,
+        closing: Bytes,
+    ) -> Self {
+        let params = json!({ "notifications": honoured, "_meta": { (params::SUBSCRIPTION_ID): &id } });
+        let acknowledgement = encode_notification(Method::SubscriptionsAcknowledged.as_str(), Some(&params)).ok();
+        Self { subscription, id, acknowledgement, closing }
+    }
+
+    pub(crate) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Outbound>> {
+        if let Some(frame) = self.acknowledgement.take() {
+            return Poll::Ready(Some(Outbound::Notification(frame)));
+        }
+        loop {
+            match std::task::ready!(self.subscription.subscriber.poll_due(context)) {
+                Due::Notice(notice) => {
+                    if let Some(frame) = notice.frame(Some(&self.id)) {
+                        return Poll::Ready(Some(Outbound::Notification(frame)));
+                    }
+                }
+                Due::Closing => return Poll::Ready(Some(Outbound::Response(self.closing.clone(), Hint::Ok))),
+                Due::Withdrawn => return Poll::Ready(None),
+            }
+        }
+    }
+}

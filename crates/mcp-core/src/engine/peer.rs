@@ -1,0 +1,333 @@
+//! The scope in which request ids are unique: one request, one session, or one connection.
+//!
+//! Why here: what a message may refer to (a request to cancel, an answer awaited) ends at this border.
+//! Invariants: one id is under way once; a cancellation reaches only requests of the same peer; ids 0 and "" are ids.
+//! Spec: 2026-07-28 basic/patterns/cancellation; 2025-11-25 basic/utilities/cancellation
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use mcp_wire::types::CancelledParams;
+use mcp_wire::{ErrorCode, Message, Method, Notification, Request, RequestId, Revision, RpcError, encode_error};
+
+use super::exchange::Exchange;
+use super::hub::Subscriber;
+use super::sessions::Session;
+use crate::context::CallState;
+use crate::methods::{self, Incoming};
+use crate::protocol::admit::{self, Carrier, Classified, Legacy, Modern, ModernMessage, Pipe, Split};
+use crate::protocol::rejection::Rejection;
+use crate::{ClientFacts, Principal, Server};
+
+/// Where the messages of a peer come from.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Scope {
+    /// Each message stands alone.
+    Single,
+    /// The messages belong to a session.
+    Session(Session),
+    /// The messages come over one connection, whose handshake, if any, is its session.
+    Connection,
+}
+
+/// One side of a conversation with a client.
+pub struct Peer {
+    server: Server,
+    principal: Principal,
+    scope: Inner,
+}
+
+enum Inner {
+    Single,
+    Session(Session),
+    Connection { ids: Arc<Ids>, session: OnceLock<Session> },
+}
+
+impl Peer {
+    pub(crate) fn new(server: Server, principal: Principal, scope: Scope) -> Self {
+        let scope = match scope {
+            Scope::Single => Inner::Single,
+            Scope::Session(session) => Inner::Session(session),
+            Scope::Connection => {
+                let ids = Arc::new(Ids::new(server.limits().in_flight_per_peer));
+                Inner::Connection { ids, session: OnceLock::new() }
+            }
+        };
+        Self { server, principal, scope }
+    }
+
+    /// Takes a message and returns what is said in reply. Nothing runs until the exchange is polled.
+    #[must_use]
+    pub fn receive(&self, message: Classified) -> Exchange {
+        self.receive_from(message, &Pipe)
+    }
+
+    /// As [`Self::receive`], for a carrier that repeats parts of a message in headers.
+    #[must_use]
+    pub fn receive_from(&self, message: Classified, carrier: &dyn Carrier) -> Exchange {
+        match message.split() {
+            Split::Modern(message) => self.modern(message, carrier),
+            Split::Legacy(message) => self.legacy(message, carrier),
+            Split::Refused(rejection) => refused(&rejection, self.revision()),
+        }
+    }
+
+    fn modern(&self, message: Modern, carrier: &dyn Carrier) -> Exchange {
+        let Modern { message, head, claim } = message;
+        let request = match message {
+            ModernMessage::Request(request) => request,
+            ModernMessage::Notification(notification) => {
+                self.notified(&notification);
+                return Exchange::silent();
+            }
+        };
+        let registry = self.server.registry();
+        let tool = methods::tool_of(&registry, &request.method, &head);
+        let facts = self.server.facts(tool.map(|tool| &tool.rules));
+        let admitted = match admit::admit_modern(&request, &head, claim.as_ref(), &facts, &self.principal, carrier) {
+            Ok(admitted) => admitted,
+            Err(rejection) => return refused(&rejection, Some(Revision::V2026_07_28)),
+        };
+        let Request { id, method, params } = request;
+        methods::serve(Incoming {
+            server: self.server.clone(),
+            principal: self.principal.clone(),
+            revision: admitted.revision,
+            client: admitted.client,
+            id,
+            method,
+            params,
+            head,
+            log_level: admitted.log_level,
+            progress_token: admitted.progress_token,
+            session: None,
+            ids: self.ids().cloned(),
+            streaming: carrier.streams(),
+        })
+    }
+
+    fn legacy(&self, message: Legacy, carrier: &dyn Carrier) -> Exchange {
+        let Legacy { message, head } = message;
+        let session = self.session();
+        let request = match message {
+            Message::Request(request) => request,
+            Message::Notification(notification) => {
+                self.notified(&notification);
+                return Exchange::silent();
+            }
+            Message::Response(response) => {
+                if let Some(session) = session {
+                    session.answered(response);
+                }
+                return Exchange::silent();
+            }
+        };
+        if request.method == Method::Initialize {
+            return self.initialize(&request);
+        }
+        let (revision, client) = match (session, &self.scope) {
+            (Some(session), _) => (session.revision(), session.client().clone()),
+            // Sessions are off: each request stands alone, under the revision that says nothing of itself.
+            (None, Inner::Single) => (Revision::HTTP_DEFAULT, ClientFacts::default()),
+            (None, _) if request.method == Method::Ping => (Revision::NEWEST_LEGACY, ClientFacts::default()),
+            (None, _) => return refused(&Legacy { message: Message::Request(request), head }.without_session(), None),
+        };
+        let registry = self.server.registry();
+        let tool = methods::tool_of(&registry, &request.method, &head);
+        let facts = self.server.facts(tool.map(|tool| &tool.rules));
+        let progress_token = match admit::admit_legacy(&request, &head, revision, &client, &facts, &self.principal) {
+            Ok(token) => token,
+            Err(rejection) => return refused(&rejection, Some(revision)),
+        };
+        let Request { id, method, params } = request;
+        methods::serve(Incoming {
+            server: self.server.clone(),
+            principal: self.principal.clone(),
+            revision,
+            client,
+            id,
+            method,
+            params,
+            head,
+            log_level: None,
+            progress_token,
+            session: session.cloned(),
+            ids: self.ids().cloned(),
+            streaming: carrier.streams(),
+        })
+    }
+
+    /// The handshake of a connection. Over other scopes the carrier opens the session: see [`Server::handshake`].
+    fn initialize(&self, request: &Request) -> Exchange {
+        let Inner::Connection { ids, session } = &self.scope else {
+            let handshake = self.server.handshake(request);
+            return Exchange::ready(handshake.response, handshake.hint);
+        };
+        let handshake = self.server.handshake(request);
+        if let Some(agreement) = handshake.agreement {
+            if session.get().is_some() {
+                let error = RpcError::new(ErrorCode::INVALID_REQUEST, "this connection is initialized already");
+                return refused(&Rejection::in_band(Some(request.id.clone()), error), self.revision());
+            }
+            match self.server.new_session(self.principal.clone(), agreement, Arc::clone(ids)) {
+                Ok(opened) => {
+                    // Only one message is received at a time, so nobody came in between.
+                    let _ = session.set(opened);
+                }
+                Err(error) => {
+                    return refused(&Rejection::in_band(Some(request.id.clone()), error), None);
+                }
+            }
+        }
+        Exchange::ready(handshake.response, handshake.hint)
+    }
+
+    fn notified(&self, notification: &Notification) {
+        if notification.method != Method::Cancelled {
+            // Unknown notifications are never answered; the known ones change nothing here.
+            return;
+        }
+        let Some(ids) = self.ids() else { return };
+        let params: Option<CancelledParams> = notification.params.as_ref().and_then(|params| params.parse().ok());
+        if let Some(id) = params.and_then(|params| params.request_id) {
+            ids.withdraw(&id);
+        }
+    }
+
+    fn session(&self) -> Option<&Session> {
+        match &self.scope {
+            Inner::Single => None,
+            Inner::Session(session) => Some(session),
+            Inner::Connection { session, .. } => session.get(),
+        }
+    }
+
+    fn revision(&self) -> Option<Revision> {
+        self.session().map(Session::revision)
+    }
+
+    fn ids(&self) -> Option<&Arc<Ids>> {
+        match &self.scope {
+            Inner::Single => None,
+            Inner::Session(session) => Some(session.ids()),
+            Inner::Connection { ids, .. } => Some(ids),
+        }
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        // A session of a connection ends with it; others belong to their table.
+        if let Inner::Connection { session, .. } = &self.scope
+            && let Some(session) = session.get()
+        {
+            session.end();
+        }
+    }
+}
+
+impl fmt::Debug for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Peer").field("principal", &self.principal).finish_non_exhaustive()
+    }
+}
+
+/// The exchange that refuses a message.
+pub(crate) fn refused(rejection: &Rejection, revision: Option<Revision>) -> Exchange {
+    // Before a revision is known, the newest way of leaving an unreadable id out is understood by all.
+    let null_id = revision.is_some_and(|revision| !revision.rules().error_without_id);
+    let frame = encode_error(rejection.id.as_ref(), &rejection.error, null_id);
+    Exchange::ready(frame, rejection.hint.clone())
+}
+
+/// The requests of one peer that are under way.
+pub(crate) struct Ids {
+    limit: usize,
+    table: Mutex<HashMap<RequestId, Option<Interruptible>>>,
+}
+
+/// What a cancellation of the peer reaches.
+#[derive(Clone)]
+pub(crate) enum Interruptible {
+    Call(Arc<CallState>),
+    Listen(Arc<Subscriber>),
+}
+
+impl Interruptible {
+    fn withdraw(&self) {
+        match self {
+            Self::Call(state) => {
+                state.cancellation.cancel();
+                state.outbox.withdraw();
+            }
+            Self::Listen(subscriber) => subscriber.withdraw(),
+        }
+    }
+}
+
+impl Ids {
+    pub(crate) fn new(limit: usize) -> Self {
+        Self { limit, table: Mutex::default() }
+    }
+
+    fn table(&self) -> std::sync::MutexGuard<'_, HashMap<RequestId, Option<Interruptible>>> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes an id until the returned place is dropped.
+    pub(crate) fn enter(self: &Arc<Self>, id: &RequestId) -> Result<InFlight, RpcError> {
+        let mut table = self.table();
+        if table.contains_key(id) {
+            let text = format!("request id {id} is already under way");
+            return Err(RpcError::new(ErrorCode::INVALID_REQUEST, text));
+        }
+        if table.len() >= self.limit {
+            let text = format!("{} requests are already under way; send more when one has ended", self.limit);
+            return Err(RpcError::new(ErrorCode::INTERNAL_ERROR, text));
+        }
+        table.insert(id.clone(), None);
+        Ok(InFlight { ids: Arc::clone(self), id: id.clone() })
+    }
+
+    fn withdraw(&self, id: &RequestId) {
+        let found = self.table().get(id).cloned().flatten();
+        if let Some(found) = found {
+            found.withdraw();
+        }
+    }
+
+    /// The conversation is over.
+    pub(crate) fn withdraw_all(&self) {
+        let all: Vec<_> = self.table().values().flatten().cloned().collect();
+        for each in all {
+            each.withdraw();
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.table().is_empty()
+    }
+}
+
+/// A place among the requests under way, given back when dropped.
+pub(crate) struct InFlight {
+    ids: Arc<Ids>,
+    id: RequestId,
+}
+
+impl InFlight {
+    /// Says what a cancellation of this request is to reach.
+    pub(crate) fn reaches(&self, target: Interruptible) {
+        if let Some(place) = self.ids.table().get_mut(&self.id) {
+            *place = Some(target);
+        }
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.ids.table().remove(&self.id);
+    }
+}

@@ -1,0 +1,91 @@
+//! `completion/complete`: suggestions for an argument of a prompt or a variable of a template.
+//!
+//! Why here: the completer is found by reference and name; what has none suggests nothing.
+//! Spec: 2026-07-28 server/utilities/completion
+
+use std::sync::Arc;
+
+use mcp_wire::types::{CompleteParams, CompleteResult, CompletionValues, Reference};
+use mcp_wire::{ErrorCode, RawJson, RpcError};
+
+use super::Incoming;
+use crate::completion::{CompletionRequest, Completions};
+use crate::engine::exchange::{Exchange, Finished};
+use crate::engine::rounds::{Halt, Subject};
+use crate::engine::worker::Deadline;
+use crate::handler::Completer;
+use crate::protocol::rejection::Hint;
+use crate::registry::Registry;
+use crate::{HandlerError, RequestContext};
+
+pub(super) fn complete(request: Incoming) -> Exchange {
+    let raw = request.params.clone().unwrap_or(RawJson::EMPTY_OBJECT);
+    let params: CompleteParams = match raw.parse() {
+        Ok(params) => params,
+        Err(error) => {
+            let text = format!("params must hold \"ref\" and \"argument\" with \"name\" and \"value\": {error}");
+            return request.fail(RpcError::invalid_params(text));
+        }
+    };
+    let found = match find(&request.server.registry(), &params) {
+        Ok(found) => found,
+        Err(error) => return request.fail(error),
+    };
+    let Some(completer) = found else {
+        return request.reply(&CompleteResult::new(CompletionValues::new(Vec::new())));
+    };
+    let known = params.context.and_then(|context| context.arguments).unwrap_or_default();
+    let typed = CompletionRequest::new(params.argument.name, params.argument.value, known, request.principal.clone());
+    let subject = Subject { method: request.method.clone(), target: String::new(), arguments: RawJson::EMPTY_OBJECT };
+    request.start(subject, |context, _call| run(context, completer, typed))
+}
+
+async fn run(context: RequestContext, completer: Arc<dyn Completer>, request: CompletionRequest) -> Finished {
+    let state = Arc::clone(&context.0);
+    let limit = state.server.limits().call_timeout;
+    match Deadline::new(completer.complete(request), limit).await {
+        Ok(Ok(completions)) => state.finished(&CompleteResult::new(values(completions)), None, None),
+        Ok(Err(error)) => state.halted(Halt::Fault(HandlerError::into_fault(error))),
+        Err(_) => {
+            let text = "the suggestions could not be found in time";
+            state.failed(&RpcError::new(ErrorCode::INTERNAL_ERROR, text), Hint::Ok)
+        }
+    }
+}
+
+fn values(completions: Completions) -> CompletionValues {
+    let values = CompletionValues::new(completions.values);
+    match completions.total {
+        Some(total) => values.with_total(total),
+        None => values,
+    }
+}
+
+/// The completer of what is referred to; `None` when there is such a thing without a completer.
+fn find(registry: &Registry, params: &CompleteParams) -> Result<Option<Arc<dyn Completer>>, RpcError> {
+    let name = params.argument.name.as_str();
+    match &params.reference {
+        Reference::Prompt { name: prompt, .. } => match registry.prompts.get(prompt.as_str()) {
+            Some(prompt) => Ok(prompt.completers.get(name).cloned()),
+            None => Err(unknown("prompt", prompt)),
+        },
+        Reference::Resource { uri, .. } => {
+            if let Some(template) = registry.templates.get(uri.as_str()) {
+                return Ok(template.completers.get(name).cloned());
+            }
+            let key = crate::resource::normalized(uri).unwrap_or_default();
+            if registry.resources.get(key.as_str()).is_some() {
+                return Ok(None);
+            }
+            // Some clients name the resource that they are filling in.
+            let matching = registry.templates.iter().find(|template| template.template.matches(uri).is_some());
+            matching.map(|template| template.completers.get(name).cloned()).ok_or_else(|| unknown("resource", uri))
+        }
+        _ => Err(RpcError::invalid_params("params.ref.type must be \"ref/prompt\" or \"ref/resource\"")),
+    }
+}
+
+fn unknown(kind: &str, name: &str) -> RpcError {
+    let shown: String = name.chars().take(140).collect();
+    RpcError::invalid_params(format!("params.ref names a {kind} that does not exist: \"{shown}\""))
+}

@@ -1,0 +1,63 @@
+//! The four lists: tools, resources, templates, prompts.
+//!
+//! Why here: they differ in nothing but what they list.
+//! Invariants: entries are encoded once per revision and copied from then on; the order is that of registration.
+//! Spec: 2026-07-28 server/utilities/pagination; server/tools, "Listing Tools"
+
+use bytes::Bytes;
+
+use super::Incoming;
+use crate::engine::exchange::Exchange;
+use crate::protocol::finish::{Dress, frame_of};
+use crate::protocol::page::{self, ListKind};
+use crate::protocol::rejection::Hint;
+use crate::registry::{Entry, Table};
+
+pub(super) fn tools(request: &Incoming) -> Exchange {
+    list(request, "tools", ListKind::Tools, &request.server.registry().tools)
+}
+
+pub(super) fn resources(request: &Incoming) -> Exchange {
+    list(request, "resources", ListKind::Resources, &request.server.registry().resources)
+}
+
+pub(super) fn templates(request: &Incoming) -> Exchange {
+    list(request, "resourceTemplates", ListKind::Templates, &request.server.registry().templates)
+}
+
+pub(super) fn prompts(request: &Incoming) -> Exchange {
+    list(request, "prompts", ListKind::Prompts, &request.server.registry().prompts)
+}
+
+fn list<E: Entry>(request: &Incoming, member: &str, kind: ListKind, table: &Table<E>) -> Exchange {
+    let after = match page::start(kind, request.head.cursor.as_ref()) {
+        Ok(after) => after,
+        Err(error) => return request.fail(error),
+    };
+    let (entries, last) = table.page(after, request.server.limits().page.max(1));
+    let rendered: Vec<Bytes> = entries
+        .iter()
+        .map(|(_, entry)| entry.rendered().of(request.revision, || entry.render(request.revision)))
+        .filter(|text| !text.is_empty())
+        .collect();
+    let dress = Dress { hints: Some(request.server.list_hints()), ..request.dress() };
+    let frame = frame_of(&request.id, &dress, rendered.iter().map(Bytes::len).sum::<usize>() + rendered.len(), |out| {
+        out.push(b'"');
+        out.extend_from_slice(member.as_bytes());
+        out.extend_from_slice(b"\":[");
+        for (index, text) in rendered.iter().enumerate() {
+            if index > 0 {
+                out.push(b',');
+            }
+            out.extend_from_slice(text);
+        }
+        out.push(b']');
+        if let Some(last) = last {
+            // A cursor is letters and digits: nothing to escape.
+            out.extend_from_slice(b",\"nextCursor\":\"");
+            out.extend_from_slice(page::cursor(kind, last).as_bytes());
+            out.push(b'"');
+        }
+    });
+    Exchange::ready(frame, Hint::Ok)
+}

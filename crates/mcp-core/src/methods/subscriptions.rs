@@ -1,0 +1,84 @@
+//! `subscriptions/listen`: change notices on a stream of their own.
+//!
+//! Why here: in the modern era nothing is sent unasked.
+//! Invariants: what is acknowledged is what will be delivered; bounded by the number of URIs and of subscriptions.
+//! Spec: 2026-07-28 basic/patterns/subscriptions
+
+use mcp_wire::types::{ListenParams, SubscriptionFilter};
+use mcp_wire::{ErrorCode, RawJson, RpcError, params};
+use serde_json::json;
+
+use super::Incoming;
+use crate::engine::exchange::Exchange;
+use crate::engine::hub::{Listening, Wants};
+use crate::engine::peer::Interruptible;
+use crate::protocol::finish::{Dress, response};
+use crate::protocol::rejection::{Hint, missing_capability};
+
+pub(super) fn listen(request: Incoming) -> Exchange {
+    let raw = request.params.clone().unwrap_or(RawJson::EMPTY_OBJECT);
+    let params: ListenParams = match raw.parse() {
+        Ok(params) => params,
+        Err(error) => {
+            return request.fail(RpcError::invalid_params(format!("params.notifications must be a filter: {error}")));
+        }
+    };
+    let filter = params.notifications;
+    if filter.task_ids.is_some() {
+        // No extension here can tell of tasks.
+        let required = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
+        let required = required.as_object().cloned().unwrap_or_default();
+        return request
+            .refuse(missing_capability(request.revision.rules().missing_capability, &required), Hint::BadRequest);
+    }
+    let uris = filter.resource_subscriptions.clone().unwrap_or_default();
+    let limits = request.server.limits();
+    if uris.len() > limits.subscribed_uris {
+        let text = format!("a subscription names at most {} resources", limits.subscribed_uris);
+        return request.fail(RpcError::invalid_params(text));
+    }
+    if uris.iter().any(|uri| uri.len() > limits.uri_bytes) {
+        let text = format!("the address of a resource has at most {} bytes", limits.uri_bytes);
+        return request.fail(RpcError::invalid_params(text));
+    }
+    if !request.streaming {
+        let text = "a subscription needs a client that accepts an event stream";
+        return request.refuse(RpcError::new(ErrorCode::INVALID_REQUEST, text), Hint::BadRequest);
+    }
+    let offered = request.server.capabilities(request.revision);
+    let mut honoured = SubscriptionFilter::default();
+    if filter.tools_list_changed == Some(true) && offered.tools.is_some() {
+        honoured.tools_list_changed = Some(true);
+    }
+    if filter.prompts_list_changed == Some(true) && offered.prompts.is_some() {
+        honoured.prompts_list_changed = Some(true);
+    }
+    if offered.resources.is_some() {
+        if filter.resources_list_changed == Some(true) {
+            honoured.resources_list_changed = Some(true);
+        }
+        honoured.resource_subscriptions = filter.resource_subscriptions;
+    }
+    let wants = Wants {
+        tools: honoured.tools_list_changed.is_some(),
+        prompts: honoured.prompts_list_changed.is_some(),
+        resources: honoured.resources_list_changed.is_some(),
+        uris: honoured.resource_subscriptions.iter().flatten().cloned().collect(),
+    };
+    let in_flight = match request.ids.as_ref().map(|ids| ids.enter(&request.id)).transpose() {
+        Ok(in_flight) => in_flight,
+        Err(error) => return request.fail(error),
+    };
+    let most = limits.sessions.saturating_add(limits.subscriptions);
+    let Ok(subscription) = request.server.hub().subscribe(wants, most) else {
+        let error = RpcError::new(ErrorCode::INTERNAL_ERROR, "there are too many subscriptions; try again later");
+        return request.fail(error);
+    };
+    if let Some(in_flight) = &in_flight {
+        in_flight.reaches(Interruptible::Listen(subscription.subscriber().clone()));
+    }
+    let tag = json!({ (params::SUBSCRIPTION_ID): &request.id });
+    let closing = response(&request.id, &Dress { meta: tag.as_object(), ..request.dress() }, &json!({}));
+    let closing = closing.unwrap_or_default();
+    Exchange::listen(Listening::new(subscription, request.id, &honoured, closing), in_flight)
+}

@@ -1,0 +1,132 @@
+//! `tools/call`: checks the arguments, runs the tool, checks and dresses its result.
+//!
+//! Why here: the path that everything else is built for.
+//! Invariants: a tool's failure is a result that says so; a protocol error is made on purpose only.
+//! Spec: 2026-07-28 server/tools, "Calling Tools" and "Error Handling"
+
+use std::sync::Arc;
+
+use mcp_wire::types::CallToolResult;
+use mcp_wire::{ErrorCode, JsonKind, RawJson, RpcError};
+
+use super::{Call, Incoming};
+use crate::context::CallState;
+use crate::engine::exchange::{Exchange, Finished};
+use crate::engine::rounds::{self, Halt, Subject};
+use crate::engine::worker::Deadline;
+use crate::handler::Fault;
+use crate::protocol::schema::Violation;
+use crate::resource::text_member;
+use crate::tool::{ToolEntry, ToolReply};
+use crate::{HandlerError, RequestContext};
+
+pub(super) fn call(request: Incoming) -> Exchange {
+    let name = match text_member("name", request.head.name.as_ref()) {
+        Ok(name) => name,
+        Err(error) => return request.fail(error),
+    };
+    let Some(tool) = request.server.registry().tools.get(name.as_str()).cloned() else {
+        let shown: String = name.chars().take(140).collect();
+        return request.fail(RpcError::invalid_params(format!("there is no tool \"{shown}\"")));
+    };
+    let arguments = match request.head.arguments.clone() {
+        None => RawJson::EMPTY_OBJECT,
+        Some(arguments) => match arguments.kind() {
+            JsonKind::Object => arguments,
+            JsonKind::Null => RawJson::EMPTY_OBJECT,
+            other => {
+                let text = format!("params.arguments must be an object, not {}", other.with_article());
+                return request.fail(RpcError::invalid_params(text));
+            }
+        },
+    };
+    let subject = Subject { method: request.method.clone(), target: name, arguments };
+    request.start(subject, |context, call| run(context, call, tool))
+}
+
+async fn run(context: RequestContext, call: Call, tool: Arc<ToolEntry>) -> Finished {
+    let state = Arc::clone(&context.0);
+    if let Some(problem) = refused_arguments(&tool, &call.subject.arguments) {
+        return state.finished(&CallToolResult::error(problem), None, None);
+    }
+    let outcome = rounds::drive(&context, &call.subject, || attempt(&tool, &call.subject.arguments, &context)).await;
+    match outcome {
+        Ok(reply) => finish(&state, &tool, reply),
+        Err(Halt::Fault(Fault::Told(content))) => {
+            finish(&state, &tool, ToolReply { is_error: true, ..ToolReply::new(content) })
+        }
+        Err(Halt::Fault(Fault::Failed(cause))) => {
+            tracing::warn!(tool = tool.definition.name, error = %cause, "a tool failed");
+            finish(&state, &tool, ToolReply::error("the tool failed"))
+        }
+        // Where the revision has no error for it, the model is told.
+        Err(Halt::Fault(Fault::Missing(missing))) if !state.rules().result_type => {
+            let names: Vec<String> = missing.iter().map(|each| format!("{each:?}")).collect();
+            let text = format!("this tool needs a capability that the client does not have: {}", names.join(", "));
+            finish(&state, &tool, ToolReply::error(text))
+        }
+        Err(halt) => state.halted(halt),
+    }
+}
+
+/// One attempt of the handler, within the tool's bounds.
+async fn attempt(tool: &ToolEntry, arguments: &RawJson, context: &RequestContext) -> Result<ToolReply, HandlerError> {
+    let late = |_| {
+        let seconds = tool.timeout.unwrap_or_default().as_secs_f64();
+        let text = format!("tool \"{}\" did not finish within {seconds} s", tool.definition.name);
+        HandlerError::rpc(RpcError::new(ErrorCode::INTERNAL_ERROR, text))
+    };
+    let _slot = match &tool.slots {
+        None => None,
+        Some(slots) => {
+            let slot = Deadline::new(Box::pin(slots.acquire()), tool.timeout).await.map_err(late)?;
+            Some(slot.map_err(HandlerError::internal)?)
+        }
+    };
+    let handler = Arc::clone(&tool.handler);
+    Deadline::new(handler.call(arguments.clone(), context.clone()), tool.timeout).await.map_err(late)?
+}
+
+/// What is wrong with the arguments, for the model to repair.
+fn refused_arguments(tool: &ToolEntry, arguments: &RawJson) -> Option<String> {
+    let schema = tool.arguments.as_ref()?;
+    let violations = match arguments.parse() {
+        Ok(arguments) => schema.check(&arguments).err()?,
+        // A number beyond what a program can hold, or text that is no Unicode.
+        Err(error) => vec![Violation::new("", &error.to_string())],
+    };
+    Some(format!("the arguments do not match the tool's input schema: {}", listed(&violations)))
+}
+
+fn listed(violations: &[Violation]) -> String {
+    violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+fn finish(state: &CallState, tool: &ToolEntry, reply: ToolReply) -> Finished {
+    if let Some(problem) = refused_result(tool, &reply) {
+        tracing::error!(tool = tool.definition.name, problem, "a tool's result does not match its output schema");
+        return state.finished(&CallToolResult::error(problem), None, None);
+    }
+    let mut result = CallToolResult::new(reply.content);
+    result.structured_content = reply.structured;
+    result.is_error = reply.is_error.then_some(true);
+    result.for_rules(state.rules());
+    state.finished(&result, reply.meta.as_ref(), None)
+}
+
+fn refused_result(tool: &ToolEntry, reply: &ToolReply) -> Option<String> {
+    // A failed result need not have the shape of a success.
+    if reply.is_error {
+        return None;
+    }
+    let Some(structured) = &reply.structured else {
+        let text = "the tool promised structured content and returned none";
+        return tool.must_structure.then(|| text.to_owned());
+    };
+    let schema = tool.result.as_ref()?;
+    let violations = match structured.parse() {
+        Ok(structured) => schema.check(&structured).err()?,
+        Err(error) => vec![Violation::new("", &error.to_string())],
+    };
+    Some(format!("the tool's structured content does not match its output schema: {}", listed(&violations)))
+}

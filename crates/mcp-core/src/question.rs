@@ -1,0 +1,278 @@
+//! What a server can ask a client: its user by a form or a link, its model, its folders.
+//!
+//! Why here: a question knows its wire form in every revision, what it needs of the client, and what counts as an answer.
+//! Invariants: an answer is checked against the question as it was asked; nothing unchecked reaches a handler.
+//! Spec: 2026-07-28 client/elicitation, client/sampling, client/roots
+
+use std::marker::PhantomData;
+
+use mcp_wire::capability::ClientCapability;
+use mcp_wire::types::{
+    CreateMessageParams, CreateMessageResult, ElicitAction, ElicitResult, ElicitUrlParams, ListRootsResult, Root,
+};
+use mcp_wire::{Method, RawJson, Revision};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use crate::form::FormSchema;
+use crate::{HandlerError, RequestContext};
+
+/// A question to the client. The kinds that the protocol knows are in this module.
+pub trait Question: Send {
+    /// What the handler gets.
+    type Answer: Send + 'static;
+
+    /// The method that asks it.
+    const METHOD: &'static str;
+
+    /// What the client must have declared.
+    fn needs(&self) -> Vec<ClientCapability>;
+
+    /// The question's parameters under a revision.
+    ///
+    /// # Errors
+    /// When the revision has no form for it.
+    fn params(&self, revision: Revision) -> Result<RawJson, HandlerError>;
+
+    /// Checks an answer against the question as the newest revision words it.
+    ///
+    /// # Errors
+    /// What does not fit, for whoever answered.
+    fn accept(asked: &RawJson, given: &RawJson) -> Result<Self::Answer, String>;
+}
+
+/// What a user made of a form or a link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "these are the user's choices")]
+pub enum Elicited<T> {
+    /// Filled in, or agreed to.
+    Accepted(T),
+    /// Refused.
+    Declined,
+    /// Closed without a decision.
+    Cancelled,
+}
+
+impl<T> Elicited<T> {
+    /// What was accepted, if anything.
+    #[must_use]
+    pub fn accepted(self) -> Option<T> {
+        match self {
+            Self::Accepted(value) => Some(value),
+            Self::Declined | Self::Cancelled => None,
+        }
+    }
+}
+
+/// A form for the user, whose content decodes into `T`.
+///
+/// Never ask for secrets in a form: use [`Visit`].
+#[derive(Clone, Debug)]
+pub struct Form<T> {
+    message: String,
+    schema: Result<FormSchema, String>,
+    content: PhantomData<fn() -> T>,
+}
+
+impl<T: DeserializeOwned + Send + 'static> Form<T> {
+    /// A form whose fields are those of the struct `T`. Allowed are strings, numbers, booleans, unit enums and vectors of
+    /// unit enums; anything else fails when the form is asked.
+    #[cfg(feature = "schemars")]
+    pub fn new(message: impl Into<String>) -> Self
+    where
+        T: schemars::JsonSchema,
+    {
+        Self {
+            message: message.into(),
+            schema: FormSchema::of::<T>().map_err(|error| error.to_string()),
+            content: PhantomData,
+        }
+    }
+
+    /// A form with fields of one's own making.
+    pub fn with_schema(message: impl Into<String>, schema: FormSchema) -> Self {
+        Self { message: message.into(), schema: Ok(schema), content: PhantomData }
+    }
+}
+
+impl<T: DeserializeOwned + Send + 'static> Question for Form<T> {
+    type Answer = Elicited<T>;
+
+    const METHOD: &'static str = "elicitation/create";
+
+    fn needs(&self) -> Vec<ClientCapability> {
+        vec![ClientCapability::ElicitationForm]
+    }
+
+    fn params(&self, revision: Revision) -> Result<RawJson, HandlerError> {
+        let schema = self.schema.as_ref().map_err(|error| HandlerError::internal(error.clone()))?;
+        let rules = revision.rules();
+        if rules.elicitation_extended {
+            let params = json!({ "mode": "form", "message": self.message, "requestedSchema": schema });
+            return Ok(RawJson::from(params));
+        }
+        let schema = schema.for_2025_06_18().ok_or_else(|| {
+            HandlerError::tell("this client's protocol revision has no way to choose several values in a form")
+        })?;
+        Ok(RawJson::from(json!({ "message": self.message, "requestedSchema": schema })))
+    }
+
+    fn accept(asked: &RawJson, given: &RawJson) -> Result<Self::Answer, String> {
+        let result = elicited(given)?;
+        match result.action {
+            ElicitAction::Decline => return Ok(Elicited::Declined),
+            ElicitAction::Cancel => return Ok(Elicited::Cancelled),
+            _ => {}
+        }
+        let content = result.content.ok_or("an accepted form needs \"content\"")?;
+        let members: serde_json::Map<String, serde_json::Value> =
+            content.parse().map_err(|_| "\"content\" must be an object")?;
+        let asked: serde_json::Value = asked.parse().map_err(|error| error.to_string())?;
+        let schema = asked.get("requestedSchema").unwrap_or(&serde_json::Value::Null);
+        let schema = FormSchema::from_value(schema).map_err(|error| error.to_string())?;
+        schema.check(&members).map_err(|violations| {
+            let listed: Vec<String> =
+                violations.iter().map(|each| format!("content{}: {}", each.path, each.reason)).collect();
+            listed.join("; ")
+        })?;
+        content.parse().map(Elicited::Accepted).map_err(|error| format!("content: {error}"))
+    }
+}
+
+/// A link for the user to open: for everything that must not pass through the client, secrets first of all.
+///
+/// Accepting means that the user agreed to open it, not that anything was done there.
+#[derive(Clone, Debug)]
+pub struct Visit {
+    message: String,
+    url: String,
+}
+
+impl Visit {
+    /// A link with the reason why it should be opened. The URL should be `https` and hold no credentials.
+    pub fn new(message: impl Into<String>, url: impl Into<String>) -> Self {
+        Self { message: message.into(), url: url.into() }
+    }
+}
+
+impl Question for Visit {
+    type Answer = Elicited<()>;
+
+    const METHOD: &'static str = "elicitation/create";
+
+    fn needs(&self) -> Vec<ClientCapability> {
+        vec![ClientCapability::ElicitationUrl]
+    }
+
+    fn params(&self, revision: Revision) -> Result<RawJson, HandlerError> {
+        if !revision.rules().elicitation_extended {
+            return Err(HandlerError::tell("this client's protocol revision cannot open a link for its user"));
+        }
+        let params = ElicitUrlParams::new(self.message.clone(), self.url.clone());
+        RawJson::from_serialize(&params).map_err(HandlerError::internal)
+    }
+
+    fn accept(_asked: &RawJson, given: &RawJson) -> Result<Self::Answer, String> {
+        Ok(match elicited(given)?.action {
+            ElicitAction::Accept => Elicited::Accepted(()),
+            ElicitAction::Decline => Elicited::Declined,
+            _ => Elicited::Cancelled,
+        })
+    }
+}
+
+fn elicited(given: &RawJson) -> Result<ElicitResult, String> {
+    given.parse().map_err(|_| "it must be an object with \"action\": \"accept\", \"decline\" or \"cancel\"".to_owned())
+}
+
+/// A question to the client's model.
+#[derive(Clone, Debug)]
+#[expect(clippy::exhaustive_structs, reason = "a question is its parameters")]
+pub struct Sample(pub CreateMessageParams);
+
+impl Question for Sample {
+    type Answer = CreateMessageResult;
+
+    const METHOD: &'static str = "sampling/createMessage";
+
+    fn needs(&self) -> Vec<ClientCapability> {
+        let mut needs = vec![ClientCapability::Sampling];
+        if self.0.tools.is_some() || self.0.tool_choice.is_some() {
+            needs.push(ClientCapability::SamplingTools);
+        }
+        needs
+    }
+
+    fn params(&self, revision: Revision) -> Result<RawJson, HandlerError> {
+        let mut params = self.0.clone();
+        params.for_rules(revision.rules()).map_err(|error| HandlerError::tell(error.to_string()))?;
+        RawJson::from_serialize(&params).map_err(HandlerError::internal)
+    }
+
+    fn accept(_asked: &RawJson, given: &RawJson) -> Result<Self::Answer, String> {
+        given.parse().map_err(|error| format!("it must be a CreateMessageResult: {error}"))
+    }
+}
+
+/// A question for the folders that the client works in. They guide; they fence nothing in.
+#[derive(Clone, Copy, Debug, Default)]
+#[expect(clippy::exhaustive_structs, reason = "the question has no parameters")]
+pub struct ListRoots;
+
+impl Question for ListRoots {
+    type Answer = Vec<Root>;
+
+    const METHOD: &'static str = "roots/list";
+
+    fn needs(&self) -> Vec<ClientCapability> {
+        vec![ClientCapability::Roots]
+    }
+
+    fn params(&self, _revision: Revision) -> Result<RawJson, HandlerError> {
+        Ok(RawJson::EMPTY_OBJECT)
+    }
+
+    fn accept(_asked: &RawJson, given: &RawJson) -> Result<Self::Answer, String> {
+        let result: ListRootsResult =
+            given.parse().map_err(|error| format!("it must be a ListRootsResult: {error}"))?;
+        Ok(result.roots)
+    }
+}
+
+/// Several questions under their keys; implemented for tuples of up to eight `(key, question)` pairs.
+pub trait Questions: Send {
+    /// The answers in the same order.
+    type Answers;
+
+    /// Looks all of them up.
+    ///
+    /// # Errors
+    /// As [`RequestContext::ask`]; all that lack an answer are asked in one round.
+    fn ask_all(self, context: &RequestContext) -> Result<Self::Answers, HandlerError>;
+}
+
+macro_rules! questions {
+    ($(($question:ident, $index:tt)),+) => {
+        impl<$($question: Question),+> Questions for ($((&str, $question),)+) {
+            type Answers = ($($question::Answer,)+);
+
+            fn ask_all(self, context: &RequestContext) -> Result<Self::Answers, HandlerError> {
+                // Every question is asked before the first missing answer ends the attempt.
+                let answers = ($(context.ask(self.$index.0, self.$index.1),)+);
+                Ok(($(answers.$index?,)+))
+            }
+        }
+    };
+}
+
+questions!((A, 0));
+questions!((A, 0), (B, 1));
+questions!((A, 0), (B, 1), (C, 2));
+questions!((A, 0), (B, 1), (C, 2), (D, 3));
+questions!((A, 0), (B, 1), (C, 2), (D, 3), (E, 4));
+questions!((A, 0), (B, 1), (C, 2), (D, 3), (E, 4), (F, 5));
+questions!((A, 0), (B, 1), (C, 2), (D, 3), (E, 4), (F, 5), (G, 6));
+questions!((A, 0), (B, 1), (C, 2), (D, 3), (E, 4), (F, 5), (G, 6), (H, 7));
+
+/// The methods that questions use; what a client engine has to answer.
+pub const QUESTION_METHODS: [Method; 3] = [Method::ElicitationCreate, Method::SamplingCreateMessage, Method::RootsList];

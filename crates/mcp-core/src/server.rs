@@ -1,0 +1,664 @@
+//! The server: what it offers, its bounds, its keys, and the door for transports.
+//!
+//! Why here: one cheap handle that transports and handlers share; two servers in a process share nothing.
+//! Invariants: what is advertised is what is served; every change of the registry is announced.
+//! Spec: 2026-07-28 server/discover; 2025-11-25 basic/lifecycle
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use arc_swap::{ArcSwap, Guard};
+use bytes::Bytes;
+use mcp_wire::capability::ServerCapabilities;
+use mcp_wire::types::{CacheHints, CacheScope, Implementation, InitializeParams, InitializeResult};
+use mcp_wire::{Era, ErrorCode, Gate, Message, Method, Request, Revision, RpcError, encode_error, encode_result};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::Clock;
+use crate::engine::hub::{Change, Hub, Wants};
+use crate::engine::peer::{Ids, Peer, Scope};
+use crate::engine::sessions::{Agreement, Session};
+use crate::limits::Limits;
+use crate::prompt::Prompt;
+use crate::protocol::admit::{self, Classified, Facts, ToolRules};
+use crate::protocol::rejection::Hint;
+use crate::protocol::schema::{SchemaError, SchemaValidator};
+use crate::protocol::seal::{KeyRing, StateKey};
+use crate::registry::{Registry, Table};
+use crate::resource::{Resource, ResourceTemplate, normalized};
+use crate::tool::Tool;
+use crate::uri_template::UriTemplateError;
+use crate::{ClientFacts, Principal, random};
+
+/// An MCP server without a transport. Cheap to clone; every clone is the same server.
+#[derive(Clone)]
+pub struct Server(Arc<Inner>);
+
+struct Inner {
+    info: Implementation,
+    /// `info` encoded for results, where results name the server.
+    info_json: Option<String>,
+    instructions: Option<String>,
+    limits: Limits,
+    offers: Offers,
+    list_hints: CacheHints,
+    discover_hints: CacheHints,
+    modern: Vec<Revision>,
+    legacy: Vec<Revision>,
+    listed: Vec<Revision>,
+    registry: ArcSwap<Registry>,
+    /// Held while the registry is copied and swapped.
+    changing: Mutex<()>,
+    validator: Arc<dyn SchemaValidator>,
+    blocking: Arc<Semaphore>,
+    hub: Arc<Hub>,
+    keys: ArcSwap<KeyRing>,
+    root: CancellationToken,
+    clock: Clock,
+}
+
+/// The kinds of things a server offers, as its capabilities tell.
+#[derive(Clone, Copy, Debug, Default)]
+struct Offers {
+    tools: bool,
+    resources: bool,
+    prompts: bool,
+    completions: bool,
+}
+
+/// A kind of thing that may be registered later, although nothing of it is there yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Offer {
+    /// `tools`
+    Tools,
+    /// `resources`, templates included
+    Resources,
+    /// `prompts`
+    Prompts,
+    /// `completions`
+    Completions,
+}
+
+/// Why something could not be registered.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RegistrationError {
+    /// The name does not fit.
+    #[error("\"{0}\" is no usable name: a tool's has 1 to 128 letters, digits, \"_\", \"-\" or \".\"")]
+    Name(String),
+    /// The address does not fit.
+    #[error("\"{0}\" is no absolute address: it needs a scheme and has no blanks")]
+    Address(String),
+    /// The template does not fit.
+    #[error("\"{template}\" is no usable template: {cause}")]
+    Template {
+        /// The template.
+        template: String,
+        /// What is wrong with it.
+        cause: UriTemplateError,
+    },
+    /// A schema does not fit.
+    #[error("the {what} schema of tool \"{name}\" is refused: {cause}")]
+    Schema {
+        /// The tool.
+        name: String,
+        /// `input` or `output`.
+        what: &'static str,
+        /// What is wrong with it.
+        cause: SchemaError,
+    },
+    /// A completer for something that is not there.
+    #[error("there is no argument or variable \"{0}\" to complete")]
+    Completer(String),
+    /// The name or address is taken.
+    #[error("\"{0}\" is registered already")]
+    Taken(String),
+    /// Clients were told that there is nothing of this kind.
+    #[error("the server does not offer {0}: say so when it is built, with `ServerBuilder::offer`")]
+    NotOffered(&'static str),
+    /// There is no validator for schemas.
+    #[error("without the feature \"jsonschema\" a server needs a validator: `ServerBuilder::validator`")]
+    NoValidator,
+    /// The operating system has no randomness for a key.
+    #[error("no random key could be made")]
+    NoRandomness,
+}
+
+/// Puts a server together.
+#[must_use = "a builder does nothing until it builds"]
+pub struct ServerBuilder {
+    info: Implementation,
+    hide_info: bool,
+    instructions: Option<String>,
+    limits: Limits,
+    offers: Offers,
+    list_hints: CacheHints,
+    discover_hints: CacheHints,
+    revisions: Vec<Revision>,
+    validator: Option<Arc<dyn SchemaValidator>>,
+    keys: Option<KeyRing>,
+    tools: Vec<Tool>,
+    resources: Vec<Resource>,
+    templates: Vec<ResourceTemplate>,
+    prompts: Vec<Prompt>,
+}
+
+impl ServerBuilder {
+    /// What the server says of itself beyond name and version.
+    pub fn info(mut self, info: Implementation) -> Self {
+        self.info = info;
+        self
+    }
+
+    /// Leaves the server's name and version out of modern results.
+    pub fn without_server_info(mut self) -> Self {
+        self.hide_info = true;
+        self
+    }
+
+    /// What the model should know of the server as a whole.
+    pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
+        self.instructions = Some(instructions.into());
+        self
+    }
+
+    /// Replaces the bounds.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Advertises a kind of thing of which nothing is registered yet.
+    pub fn offer(mut self, offer: Offer) -> Self {
+        match offer {
+            Offer::Tools => self.offers.tools = true,
+            Offer::Resources => self.offers.resources = true,
+            Offer::Prompts => self.offers.prompts = true,
+            Offer::Completions => self.offers.completions = true,
+        }
+        self
+    }
+
+    /// How long modern clients may keep lists and resources. Default: not at all, and for themselves only.
+    pub fn cache(mut self, hints: CacheHints) -> Self {
+        self.list_hints = hints;
+        self
+    }
+
+    /// How long modern clients may keep what `server/discover` says. Default: not at all.
+    pub fn discover_cache(mut self, hints: CacheHints) -> Self {
+        self.discover_hints = hints;
+        self
+    }
+
+    /// Serves these revisions only. Default: all.
+    pub fn revisions(mut self, revisions: impl IntoIterator<Item = Revision>) -> Self {
+        self.revisions = revisions.into_iter().collect();
+        self
+    }
+
+    /// Checks schemas with this validator. Default: the built-in one, with the feature `jsonschema`.
+    pub fn validator(mut self, validator: impl SchemaValidator) -> Self {
+        self.validator = Some(Arc::new(validator));
+        self
+    }
+
+    /// Seals request states with these keys. Default: a random key, so that a call in flight neither survives a restart
+    /// nor reaches another copy of the server.
+    pub fn state_keys(mut self, keys: KeyRing) -> Self {
+        self.keys = Some(keys);
+        self
+    }
+
+    /// Registers a tool.
+    pub fn tool(mut self, tool: Tool) -> Self {
+        self.tools.push(tool);
+        self
+    }
+
+    /// Registers a resource.
+    pub fn resource(mut self, resource: Resource) -> Self {
+        self.resources.push(resource);
+        self
+    }
+
+    /// Registers a resource template.
+    pub fn resource_template(mut self, template: ResourceTemplate) -> Self {
+        self.templates.push(template);
+        self
+    }
+
+    /// Registers a prompt.
+    pub fn prompt(mut self, prompt: Prompt) -> Self {
+        self.prompts.push(prompt);
+        self
+    }
+
+    /// The server.
+    ///
+    /// # Errors
+    /// The first thing that could not be registered.
+    pub fn build(self) -> Result<Server, RegistrationError> {
+        let validator = match self.validator {
+            Some(validator) => validator,
+            None => default_validator()?,
+        };
+        let blocking = Arc::new(Semaphore::new(self.limits.blocking.max(1)));
+        let mut registry = Registry::default();
+        for tool in self.tools {
+            add(&mut registry.tools, tool.compile(&*validator, self.limits.call_timeout, &blocking)?)?;
+        }
+        for resource in self.resources {
+            add(&mut registry.resources, resource.compile()?)?;
+        }
+        for template in self.templates {
+            add(&mut registry.templates, template.compile()?)?;
+        }
+        for prompt in self.prompts {
+            add(&mut registry.prompts, prompt.compile()?)?;
+        }
+        let offers = Offers {
+            tools: self.offers.tools || !registry.tools.is_empty(),
+            resources: self.offers.resources || !registry.resources.is_empty() || !registry.templates.is_empty(),
+            prompts: self.offers.prompts || !registry.prompts.is_empty(),
+            completions: self.offers.completions
+                || registry.templates.iter().any(|template| !template.completers.is_empty())
+                || registry.prompts.iter().any(|prompt| !prompt.completers.is_empty()),
+        };
+        let keys = match self.keys {
+            Some(keys) => keys,
+            None => KeyRing::new(StateKey::random().map_err(|_| RegistrationError::NoRandomness)?),
+        };
+        let of_era = |era: Era| -> Vec<Revision> {
+            let served = Revision::ALL.into_iter().rev();
+            served.filter(|revision| revision.era() == era && self.revisions.contains(revision)).collect()
+        };
+        let (modern, legacy) = (of_era(Era::Modern), of_era(Era::Legacy));
+        let listed = modern.iter().chain(&legacy).copied().collect();
+        let info_json = if self.hide_info { None } else { serde_json::to_string(&self.info).ok() };
+        Ok(Server(Arc::new(Inner {
+            info_json,
+            info: self.info,
+            instructions: self.instructions,
+            limits: self.limits,
+            offers,
+            list_hints: self.list_hints,
+            discover_hints: self.discover_hints,
+            modern,
+            legacy,
+            listed,
+            registry: ArcSwap::from_pointee(registry),
+            changing: Mutex::new(()),
+            validator,
+            blocking,
+            hub: Arc::new(Hub::default()),
+            keys: ArcSwap::from_pointee(keys),
+            root: CancellationToken::new(),
+            clock: Clock::start(),
+        })))
+    }
+}
+
+impl fmt::Debug for ServerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerBuilder").field("info", &self.info).finish_non_exhaustive()
+    }
+}
+
+#[cfg(feature = "jsonschema")]
+#[expect(clippy::unnecessary_wraps, reason = "without the feature there is none")]
+fn default_validator() -> Result<Arc<dyn SchemaValidator>, RegistrationError> {
+    Ok(Arc::new(crate::protocol::schema::BuiltinValidator::default()))
+}
+
+#[cfg(not(feature = "jsonschema"))]
+fn default_validator() -> Result<Arc<dyn SchemaValidator>, RegistrationError> {
+    Err(RegistrationError::NoValidator)
+}
+
+fn add<E: crate::registry::Entry>(table: &mut Table<E>, entry: E) -> Result<(), RegistrationError> {
+    let key = entry.key().to_owned();
+    if table.insert(entry) { Ok(()) } else { Err(RegistrationError::Taken(key)) }
+}
+
+/// What a handshake came to: see [`Server::handshake`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Handshake {
+    /// The response frame.
+    pub response: Bytes,
+    /// What it means for a status.
+    pub hint: Hint,
+    pub(crate) agreement: Option<Agreement>,
+}
+
+impl Handshake {
+    /// Whether both sides agreed, so that a session may be opened.
+    #[must_use]
+    pub fn is_agreed(&self) -> bool {
+        self.agreement.is_some()
+    }
+}
+
+impl Server {
+    /// Begins a server with a name and a version.
+    pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ServerBuilder {
+        ServerBuilder {
+            info: Implementation::new(name, version),
+            hide_info: false,
+            instructions: None,
+            limits: Limits::default(),
+            offers: Offers::default(),
+            list_hints: CacheHints::new(0, CacheScope::Private),
+            discover_hints: CacheHints::new(0, CacheScope::Private),
+            revisions: Revision::ALL.to_vec(),
+            validator: None,
+            keys: None,
+            tools: Vec::new(),
+            resources: Vec::new(),
+            templates: Vec::new(),
+            prompts: Vec::new(),
+        }
+    }
+
+    /// The server's bounds.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.0.limits
+    }
+
+    /// Adds a tool and announces it.
+    ///
+    /// # Errors
+    /// When it cannot be registered; nothing has changed then.
+    pub fn add_tool(&self, tool: Tool) -> Result<(), RegistrationError> {
+        offered(self.0.offers.tools, "tools")?;
+        let entry = tool.compile(&*self.0.validator, self.0.limits.call_timeout, &self.0.blocking)?;
+        self.change(Change::Tools, |registry| add(&mut registry.tools, entry))
+    }
+
+    /// Removes a tool and announces that; `false` when there was none. Calls under way go on.
+    pub fn remove_tool(&self, name: &str) -> bool {
+        self.change(Change::Tools, |registry| registry.tools.remove(name).then_some(()).ok_or(())).is_ok()
+    }
+
+    /// Adds a resource and announces it.
+    ///
+    /// # Errors
+    /// When it cannot be registered; nothing has changed then.
+    pub fn add_resource(&self, resource: Resource) -> Result<(), RegistrationError> {
+        offered(self.0.offers.resources, "resources")?;
+        let entry = resource.compile()?;
+        self.change(Change::Resources, |registry| add(&mut registry.resources, entry))
+    }
+
+    /// Removes a resource and announces that; `false` when there was none.
+    pub fn remove_resource(&self, uri: &str) -> bool {
+        let Some(key) = normalized(uri) else { return false };
+        self.change(Change::Resources, |registry| registry.resources.remove(&key).then_some(()).ok_or(())).is_ok()
+    }
+
+    /// Adds a resource template and announces it.
+    ///
+    /// # Errors
+    /// When it cannot be registered; nothing has changed then.
+    pub fn add_resource_template(&self, template: ResourceTemplate) -> Result<(), RegistrationError> {
+        offered(self.0.offers.resources, "resources")?;
+        let entry = template.compile()?;
+        offered(entry.completers.is_empty() || self.0.offers.completions, "completions")?;
+        self.change(Change::Resources, |registry| add(&mut registry.templates, entry))
+    }
+
+    /// Removes a resource template and announces that; `false` when there was none.
+    pub fn remove_resource_template(&self, uri_template: &str) -> bool {
+        self.change(Change::Resources, |registry| registry.templates.remove(uri_template).then_some(()).ok_or(()))
+            .is_ok()
+    }
+
+    /// Adds a prompt and announces it.
+    ///
+    /// # Errors
+    /// When it cannot be registered; nothing has changed then.
+    pub fn add_prompt(&self, prompt: Prompt) -> Result<(), RegistrationError> {
+        offered(self.0.offers.prompts, "prompts")?;
+        let entry = prompt.compile()?;
+        offered(entry.completers.is_empty() || self.0.offers.completions, "completions")?;
+        self.change(Change::Prompts, |registry| add(&mut registry.prompts, entry))
+    }
+
+    /// Removes a prompt and announces that; `false` when there was none.
+    pub fn remove_prompt(&self, name: &str) -> bool {
+        self.change(Change::Prompts, |registry| registry.prompts.remove(name).then_some(()).ok_or(())).is_ok()
+    }
+
+    /// Tells whoever subscribed to this resource that it changed.
+    pub fn resource_updated(&self, uri: &str) {
+        self.0.hub.publish(Change::Resource(uri));
+    }
+
+    /// Tells clients that the list of tools changed for a reason that the registry does not see.
+    pub fn tools_changed(&self) {
+        self.0.hub.publish(Change::Tools);
+    }
+
+    /// Tells clients that the list of prompts changed for a reason that the registry does not see.
+    pub fn prompts_changed(&self) {
+        self.0.hub.publish(Change::Prompts);
+    }
+
+    /// Tells clients that the list of resources changed for a reason that the registry does not see.
+    pub fn resources_changed(&self) {
+        self.0.hub.publish(Change::Resources);
+    }
+
+    /// Replaces the keys that seal request states: see [`KeyRing`].
+    pub fn rotate_state_keys(&self, keys: KeyRing) {
+        self.0.keys.store(Arc::new(keys));
+    }
+
+    /// Decides the era of a message. `declared` is the carrier's version header, if the carrier has one and it came.
+    #[must_use]
+    pub fn classify(&self, message: Message, declared: Option<&str>) -> Classified {
+        admit::classify(message, declared)
+    }
+
+    /// The side of a conversation that receives messages of `principal`.
+    #[must_use]
+    pub fn peer(&self, principal: Principal, scope: Scope) -> Peer {
+        Peer::new(self.clone(), principal, scope)
+    }
+
+    /// Answers an `initialize` request. Nothing is remembered: a session is opened by [`Self::open_session`].
+    #[must_use]
+    pub fn handshake(&self, request: &Request) -> Handshake {
+        match self.agree(request) {
+            Ok((agreement, result)) => {
+                let response = encode_result(&request.id, &result).unwrap_or_default();
+                Handshake { response, hint: Hint::Ok, agreement: Some(agreement) }
+            }
+            Err(error) => {
+                let response = encode_error(Some(&request.id), &error, false);
+                Handshake { response, hint: Hint::Ok, agreement: None }
+            }
+        }
+    }
+
+    /// Opens the session that a handshake agreed on, owned by `principal`.
+    ///
+    /// # Errors
+    /// When the handshake was refused, or there is no room or randomness for another session.
+    pub fn open_session(&self, principal: Principal, handshake: Handshake) -> Result<Session, RpcError> {
+        let Some(agreement) = handshake.agreement else {
+            return Err(RpcError::new(ErrorCode::INVALID_REQUEST, "the handshake was refused"));
+        };
+        let ids = Arc::new(Ids::new(self.0.limits.in_flight_per_peer));
+        self.new_session(principal, agreement, ids)
+    }
+
+    /// Ends the server: subscriptions get their closing result at once, calls have `grace` to finish, then everything is
+    /// cancelled. Transports stop taking messages before they call this.
+    pub async fn shutdown(&self, grace: Duration) {
+        self.0.hub.close();
+        tokio::time::sleep(grace).await;
+        self.0.root.cancel();
+    }
+
+    /// Completes when the server has shut down.
+    #[must_use]
+    pub fn stopped(&self) -> CancellationToken {
+        self.0.root.clone()
+    }
+
+    fn agree(&self, request: &Request) -> Result<(Agreement, InitializeResult), RpcError> {
+        let params = request.params.clone().unwrap_or_default();
+        let params: InitializeParams = params.parse().map_err(|error| {
+            RpcError::invalid_params(format!(
+                "\"initialize\" needs \"protocolVersion\", \"capabilities\" and \"clientInfo\": {error}"
+            ))
+        })?;
+        let asked = params.protocol_version.parse::<Revision>().ok().filter(|asked| self.0.legacy.contains(asked));
+        let Some(revision) = asked.or_else(|| self.0.legacy.first().copied()) else {
+            let supported: Vec<&str> = self.0.listed.iter().map(|revision| revision.as_str()).collect();
+            let requested: String = params.protocol_version.chars().take(100).collect();
+            let error = RpcError::new(ErrorCode::UNSUPPORTED_VERSION, "no revision with a handshake is served here");
+            return Err(error.with_data(serde_json::json!({ "supported": supported, "requested": requested })));
+        };
+        let mut info = self.0.info.clone();
+        info.for_rules(revision.rules());
+        let mut result = InitializeResult::new(revision.as_str(), self.capabilities(revision), info);
+        result.instructions.clone_from(&self.0.instructions);
+        let client_info = mcp_wire::RawJson::from_serialize(&params.client_info).ok();
+        let client = ClientFacts { capabilities: params.capabilities, info: client_info };
+        Ok((Agreement { revision, client }, result))
+    }
+
+    pub(crate) fn new_session(
+        &self,
+        principal: Principal,
+        agreement: Agreement,
+        ids: Arc<Ids>,
+    ) -> Result<Session, RpcError> {
+        let wants = Wants {
+            tools: self.0.offers.tools,
+            prompts: self.0.offers.prompts,
+            resources: self.0.offers.resources,
+            ..Wants::default()
+        };
+        let id = random::id().map_err(|_| RpcError::internal())?;
+        let most = self.0.limits.sessions.saturating_add(self.0.limits.subscriptions);
+        let changes =
+            self.0.hub.subscribe(wants, most).map_err(|_| {
+                RpcError::new(ErrorCode::INTERNAL_ERROR, "there are too many sessions; try again later")
+            })?;
+        Ok(Session::open(
+            id,
+            principal,
+            agreement,
+            ids,
+            changes,
+            self.0.limits.pending_requests,
+            self.0.root.child_token(),
+        ))
+    }
+
+    /// What is advertised under a revision.
+    pub(crate) fn capabilities(&self, revision: Revision) -> ServerCapabilities {
+        let offers = self.0.offers;
+        let mut capabilities = ServerCapabilities::new().with_logging();
+        if offers.tools {
+            capabilities = capabilities.with_tools(true);
+        }
+        if offers.resources {
+            capabilities = capabilities.with_resources(true, true);
+        }
+        if offers.prompts {
+            capabilities = capabilities.with_prompts(true);
+        }
+        // The capability has a name from the revision on that brought tool annotations.
+        if offers.completions && revision.rules().tool_annotations {
+            capabilities = capabilities.with_completions();
+        }
+        capabilities
+    }
+
+    pub(crate) fn facts<'a>(&'a self, tool: Option<&'a ToolRules>) -> Facts<'a> {
+        Facts { served: &self.0.modern, listed: &self.0.listed, offered: self, tool }
+    }
+
+    pub(crate) fn is_offered(&self, gate: Gate, _method: &Method) -> bool {
+        match gate {
+            Gate::Open | Gate::Logging => true,
+            Gate::Tools => self.0.offers.tools,
+            Gate::Resources | Gate::ResourceSubscriptions => self.0.offers.resources,
+            Gate::Prompts => self.0.offers.prompts,
+            Gate::Completions => self.0.offers.completions,
+            // Extensions bring their methods with them.
+            _ => false,
+        }
+    }
+
+    pub(crate) fn registry(&self) -> Guard<Arc<Registry>> {
+        self.0.registry.load()
+    }
+
+    pub(crate) fn state_keys(&self) -> Guard<Arc<KeyRing>> {
+        self.0.keys.load()
+    }
+
+    pub(crate) fn hub(&self) -> &Arc<Hub> {
+        &self.0.hub
+    }
+
+    pub(crate) fn root(&self) -> &CancellationToken {
+        &self.0.root
+    }
+
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.0.clock.now_ms()
+    }
+
+    pub(crate) fn info_json(&self) -> Option<&str> {
+        self.0.info_json.as_deref()
+    }
+
+    pub(crate) fn instructions(&self) -> Option<&str> {
+        self.0.instructions.as_deref()
+    }
+
+    pub(crate) fn listed(&self) -> &[Revision] {
+        &self.0.listed
+    }
+
+    pub(crate) fn list_hints(&self) -> CacheHints {
+        self.0.list_hints
+    }
+
+    pub(crate) fn discover_hints(&self) -> CacheHints {
+        self.0.discover_hints
+    }
+
+    /// Copies the registry, changes the copy, swaps it in and tells whoever wants to know.
+    fn change<E>(&self, change: Change<'_>, apply: impl FnOnce(&mut Registry) -> Result<(), E>) -> Result<(), E> {
+        {
+            let _changing = self.0.changing.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut registry = Registry::clone(&self.0.registry.load());
+            apply(&mut registry)?;
+            self.0.registry.store(Arc::new(registry));
+        }
+        self.0.hub.publish(change);
+        Ok(())
+    }
+}
+
+fn offered(offered: bool, kind: &'static str) -> Result<(), RegistrationError> {
+    if offered { Ok(()) } else { Err(RegistrationError::NotOffered(kind)) }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("info", &self.0.info).finish_non_exhaustive()
+    }
+}
