@@ -146,6 +146,7 @@ impl RequestContext {
     /// # Errors
     /// Unanswered, as said; a capability that the client did not declare (-32021 where the revision has it); an answer
     /// that does not fit the question (-32602).
+    #[expect(clippy::needless_pass_by_value, reason = "a question is made for one ask and reads best in place")]
     pub fn ask<Q: Question>(&self, key: &str, question: Q) -> Result<Q::Answer, HandlerError> {
         self.0.ask(key, &question)
     }

@@ -20,6 +20,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
+#[cfg(feature = "schemars")]
 use crate::engine::worker;
 use crate::handler::ToolHandler;
 use crate::protocol::admit::ToolRules;
@@ -464,11 +465,13 @@ where
     }
 }
 
+#[cfg(feature = "schemars")]
 struct Plain<F, T> {
     handler: F,
     types: PhantomData<T>,
 }
 
+#[cfg(feature = "schemars")]
 #[async_trait]
 impl<A, R, F> ToolHandler for Plain<F, fn(A) -> R>
 where
@@ -481,11 +484,13 @@ where
     }
 }
 
+#[cfg(feature = "schemars")]
 struct Blocking<F, T> {
     handler: F,
     types: PhantomData<T>,
 }
 
+#[cfg(feature = "schemars")]
 #[async_trait]
 impl<A, R, F> ToolHandler for Blocking<F, fn(A) -> R>
 where

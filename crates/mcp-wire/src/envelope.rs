@@ -181,6 +181,7 @@ fn decode_batch(frame: &Bytes, text: &str, limit: usize) -> Result<Frame, Decode
     Ok(Frame::Batch(elements.into_iter().map(decode_element).collect()))
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "has the shape that map_err takes")]
 fn not_json(error: serde_json::Error) -> DecodeError {
     DecodeError::NotJson(error.to_string())
 }

@@ -31,6 +31,9 @@ impl RawJson {
     /// The parser's complaint when the text is not one JSON value in UTF-8.
     pub fn from_bytes(text: Bytes) -> Result<Self, serde_json::Error> {
         let value: &RawValue = serde_json::from_slice(&text)?;
+        if value.get().len() == text.len() {
+            return Ok(Self(text));
+        }
         let slice = text.slice_ref(value.get().as_bytes());
         Ok(Self(slice))
     }

@@ -196,7 +196,10 @@ impl Peer {
         }
     }
 
-    fn session(&self) -> Option<&Session> {
+    /// The session of this peer's messages: the one it was made for, or the one that the handshake of its connection
+    /// opened. It tells what is due to the client that no request caused: see [`Session::poll_notice`].
+    #[must_use]
+    pub fn session(&self) -> Option<&Session> {
         match &self.scope {
             Inner::Single => None,
             Inner::Session(session) => Some(session),

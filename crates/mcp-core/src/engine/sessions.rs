@@ -268,7 +268,7 @@ impl<T> Sessions<T> {
     ///
     /// # Errors
     /// When the limit is reached; the session is ended.
-    pub fn insert(&self, session: Session, beside: Arc<T>) -> Result<(), SessionsFull> {
+    pub fn insert(&self, session: &Session, beside: Arc<T>) -> Result<(), SessionsFull> {
         let full = {
             let mut table = self.table();
             let expired = if table.by_id.len() >= self.limit { table.expired(self.idle) } else { table.due(self.idle) };

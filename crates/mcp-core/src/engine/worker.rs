@@ -102,6 +102,7 @@ impl<F: Future + Unpin> Future for Deadline<F> {
 ///
 /// # Errors
 /// When the code panicked.
+#[cfg(feature = "schemars")]
 pub(crate) async fn block<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Box<dyn Any + Send>> {

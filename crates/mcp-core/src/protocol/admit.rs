@@ -25,7 +25,6 @@ pub struct Classified(Split);
 /// A classified message, for carriers that treat the eras differently.
 #[derive(Debug)]
 #[expect(clippy::exhaustive_enums, reason = "a carrier must treat every kind")]
-#[expect(clippy::large_enum_variant, reason = "lives on the stack for a moment and is taken apart")]
 pub enum Split {
     /// Everything is in the message itself.
     Modern(Modern),
@@ -93,6 +92,12 @@ impl Legacy {
     #[must_use]
     pub fn is_request(&self) -> bool {
         matches!(self.message, Message::Request(_))
+    }
+
+    /// The message itself.
+    #[must_use]
+    pub fn into_message(self) -> Message {
+        self.message
     }
 
     /// The id of the request, if this is one.

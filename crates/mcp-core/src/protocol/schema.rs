@@ -176,7 +176,10 @@ pub(crate) fn shorten(text: &str, limit: usize) -> String {
     if text.len() <= limit {
         return text.to_owned();
     }
-    let end = text.floor_char_boundary(limit.saturating_sub(ELLIPSIS.len()));
+    let mut end = limit.saturating_sub(ELLIPSIS.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
     format!("{}{ELLIPSIS}", &text[..end])
 }
 

@@ -7,3 +7,5 @@ pub mod accept;
 pub mod mirror;
 pub mod origin;
 pub mod sse;
+#[cfg(feature = "server")]
+pub mod status;

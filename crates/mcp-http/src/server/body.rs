@@ -1,0 +1,204 @@
+//! The body of a response: a document, the stream of a modern request, or a reader of a legacy stream.
+//!
+//! Why here: hyper pulls; whatever a body owns lives exactly as long as the client listens.
+//! Invariants: dropping the body of a modern stream cancels its request; an idle stream shows that it lives.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_core::Stream;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
+use http::{Response, StatusCode};
+use http_body::{Body, Frame, SizeHint};
+use mcp_core::{Exchange, Outbound};
+use tokio::time::{Instant, Sleep};
+
+use super::legacy::{Notices, Reader};
+use crate::codec::sse::{Event, keep_alive};
+
+/// A response body of the endpoint.
+pub struct HttpBody(Kind);
+
+enum Kind {
+    Whole(Option<Bytes>),
+    Modern(Box<Modern>),
+    Legacy(Box<Legacy>),
+    Notices(Box<NoticeStream>),
+}
+
+struct Modern {
+    /// Taken from the exchange before the status was known.
+    first: Option<Outbound>,
+    /// Dropped with the body, or as soon as the last event is out.
+    exchange: Option<Exchange>,
+    pulse: Pulse,
+}
+
+struct Legacy {
+    reader: Reader,
+    pulse: Pulse,
+}
+
+struct NoticeStream {
+    opening: Option<Bytes>,
+    notices: Notices,
+    pulse: Pulse,
+}
+
+impl HttpBody {
+    pub(super) fn whole(document: Bytes) -> Self {
+        Self(Kind::Whole(Some(document).filter(|document| !document.is_empty())))
+    }
+
+    /// The rest of a modern exchange, of which `first` was taken already.
+    pub(super) fn modern(first: Option<Outbound>, exchange: Exchange, interval: Duration) -> Self {
+        Self(Kind::Modern(Box::new(Modern { first, exchange: Some(exchange), pulse: Pulse::new(interval) })))
+    }
+
+    /// A reader of a legacy stream.
+    pub(super) fn legacy(reader: Reader, interval: Duration) -> Self {
+        Self(Kind::Legacy(Box::new(Legacy { reader, pulse: Pulse::new(interval) })))
+    }
+
+    /// The standalone stream of a legacy session. The first bytes go out at once, or proxies hold the headers back.
+    pub(super) fn notices(notices: Notices, interval: Duration) -> Self {
+        let stream = NoticeStream { opening: Some(keep_alive()), notices, pulse: Pulse::new(interval) };
+        Self(Kind::Notices(Box::new(stream)))
+    }
+}
+
+/// The head of a response whose body is a stream of events.
+pub(super) fn event_stream(body: HttpBody) -> Response<HttpBody> {
+    const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+    let mut response = Response::new(body);
+    *response.status_mut() = StatusCode::OK;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(ACCEL_BUFFERING, HeaderValue::from_static("no"));
+    response
+}
+
+impl Body for HttpBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let data = match &mut self.0 {
+            Kind::Whole(document) => document.take(),
+            Kind::Modern(stream) => ready!(stream.poll_data(context)),
+            Kind::Legacy(stream) => match stream.reader.poll_event(context) {
+                Poll::Ready(event) => stream.pulse.passed(event),
+                Poll::Pending => Some(ready!(stream.pulse.poll(context))),
+            },
+            Kind::Notices(stream) => match stream.opening.take() {
+                Some(opening) => Some(opening),
+                None => match stream.notices.poll_event(context) {
+                    Poll::Ready(event) => stream.pulse.passed(event),
+                    Poll::Pending => Some(ready!(stream.pulse.poll(context))),
+                },
+            },
+        };
+        Poll::Ready(data.map(|data| Ok(Frame::data(data))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Kind::Whole(document) => document.is_none(),
+            Kind::Modern(stream) => stream.exchange.is_none(),
+            Kind::Legacy(_) | Kind::Notices(_) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Kind::Whole(document) => SizeHint::with_exact(
+                document.as_ref().map_or(0, |document| u64::try_from(document.len()).unwrap_or(u64::MAX)),
+            ),
+            Kind::Modern(_) | Kind::Legacy(_) | Kind::Notices(_) => SizeHint::default(),
+        }
+    }
+}
+
+impl fmt::Debug for HttpBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match &self.0 {
+            Kind::Whole(_) => "document",
+            Kind::Modern(_) => "modern stream",
+            Kind::Legacy(_) => "legacy stream",
+            Kind::Notices(_) => "notices",
+        };
+        f.debug_tuple("HttpBody").field(&kind).finish()
+    }
+}
+
+impl Modern {
+    fn poll_data(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        loop {
+            let item = match self.first.take() {
+                Some(item) => Some(item),
+                None => {
+                    let Some(exchange) = &mut self.exchange else { return Poll::Ready(None) };
+                    match Pin::new(exchange).poll_next(context) {
+                        Poll::Ready(item) => item,
+                        Poll::Pending => return Poll::Ready(Some(ready!(self.pulse.poll(context)))),
+                    }
+                }
+            };
+            self.pulse.reset();
+            let frame = match item {
+                Some(Outbound::Notification(frame)) => frame,
+                Some(Outbound::Response(frame, _)) => {
+                    self.exchange = None;
+                    frame
+                }
+                // A modern exchange holds neither requests nor releases; a stream without a response is over.
+                Some(_) => continue,
+                None => {
+                    self.exchange = None;
+                    return Poll::Ready(None);
+                }
+            };
+            return Poll::Ready(Some(Event::new(&frame).encode()));
+        }
+    }
+}
+
+/// The sign of life of an idle stream. Its timer starts with the first wait.
+struct Pulse {
+    interval: Duration,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl Pulse {
+    const fn new(interval: Duration) -> Self {
+        Self { interval, timer: None }
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Bytes> {
+        let interval = self.interval;
+        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(interval)));
+        ready!(timer.as_mut().poll(context));
+        self.reset();
+        Poll::Ready(keep_alive())
+    }
+
+    fn reset(&mut self) {
+        if let Some(timer) = &mut self.timer {
+            timer.as_mut().reset(Instant::now() + self.interval);
+        }
+    }
+
+    /// Something was written, so the stream has shown that it lives.
+    fn passed(&mut self, event: Option<Bytes>) -> Option<Bytes> {
+        self.reset();
+        event
+    }
+}

@@ -1,0 +1,128 @@
+//! How an endpoint is served.
+//!
+//! Why here: every choice with its default in one place; safe without any.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcp_auth::AuthProvider;
+
+use crate::codec::origin::{AllowedHosts, AllowedOrigins};
+
+/// The choices of an endpoint. An [`AuthProvider`] has to be named, [`Anonymous`](mcp_auth::Anonymous) included.
+#[must_use = "a configuration does nothing until a service uses it"]
+pub struct HttpConfig {
+    pub(crate) auth: Arc<dyn AuthProvider>,
+    pub(crate) path: Option<String>,
+    pub(crate) origins: AllowedOrigins,
+    pub(crate) hosts: AllowedHosts,
+    pub(crate) sessions: bool,
+    pub(crate) max_body_bytes: usize,
+    pub(crate) body_timeout: Duration,
+    pub(crate) sse_after: Duration,
+    pub(crate) keep_alive: Duration,
+    pub(crate) retry: Duration,
+    pub(crate) replay_events: usize,
+    pub(crate) replay_streams: usize,
+}
+
+impl HttpConfig {
+    /// The defaults, which are made for a server on its own machine, with this provider.
+    pub fn new(auth: impl AuthProvider) -> Self {
+        Self {
+            auth: Arc::new(auth),
+            path: Some("/mcp".to_owned()),
+            origins: AllowedOrigins::loopback(),
+            hosts: AllowedHosts::loopback(),
+            sessions: true,
+            max_body_bytes: 16 * 1024 * 1024,
+            body_timeout: Duration::from_secs(60),
+            sse_after: Duration::from_secs(2),
+            keep_alive: Duration::from_secs(15),
+            retry: Duration::from_secs(1),
+            replay_events: 256,
+            replay_streams: 16,
+        }
+    }
+
+    /// The path of the endpoint, also served with a slash behind it. Default `/mcp`; anything else is 404.
+    pub fn path(mut self, path: impl Into<String>) -> Self {
+        let path = path.into();
+        self.path = Some(path.strip_suffix('/').map_or_else(|| path.clone(), ToOwned::to_owned));
+        self
+    }
+
+    /// Serves whatever path the request has: for a service that a router has already found.
+    pub fn any_path(mut self) -> Self {
+        self.path = None;
+        self
+    }
+
+    /// The web origins whose pages may call. Default: those on this machine. Other origins get 403.
+    pub fn allowed_origins(mut self, origins: AllowedOrigins) -> Self {
+        self.origins = origins;
+        self
+    }
+
+    /// The names under which the server may be called. Default: those of this machine. Other names get 403.
+    pub fn allowed_hosts(mut self, hosts: AllowedHosts) -> Self {
+        self.hosts = hosts;
+        self
+    }
+
+    /// Serves the legacy era without sessions: no change notices, no questions to the client, GET and DELETE are 405.
+    pub fn without_sessions(mut self) -> Self {
+        self.sessions = false;
+        self
+    }
+
+    /// Bytes of a request's body. Default 16 MiB. Beyond: 413.
+    pub fn max_body_bytes(mut self, bytes: usize) -> Self {
+        self.max_body_bytes = bytes;
+        self
+    }
+
+    /// How long a body may take to arrive. Default 60 seconds. Beyond: 408.
+    pub fn body_timeout(mut self, timeout: Duration) -> Self {
+        self.body_timeout = timeout;
+        self
+    }
+
+    /// How long a modern call may be silent before its answer becomes a stream, so that proxies see life. Default
+    /// 2 seconds. Errors after that come in band, with status 200.
+    pub fn sse_after(mut self, silence: Duration) -> Self {
+        self.sse_after = silence;
+        self
+    }
+
+    /// How often an idle stream shows that it lives. Default 15 seconds.
+    pub fn keep_alive(mut self, interval: Duration) -> Self {
+        self.keep_alive = interval;
+        self
+    }
+
+    /// When a legacy client comes back that lost its stream. Default 1 second.
+    pub fn retry(mut self, delay: Duration) -> Self {
+        self.retry = delay;
+        self
+    }
+
+    /// Events that a legacy stream keeps for a client that comes back. Default 256. Older ones are gone.
+    pub fn replay_events(mut self, events: usize) -> Self {
+        self.replay_events = events.max(1);
+        self
+    }
+
+    /// Finished streams that a legacy session keeps for a client that comes back. Default 16. Older ones are gone.
+    pub fn replay_streams(mut self, streams: usize) -> Self {
+        self.replay_streams = streams.max(1);
+        self
+    }
+}
+
+impl fmt::Debug for HttpConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpConfig").field("path", &self.path).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,206 @@
+//! What is checked before anything of a request is understood: path, host, origin, kinds of content, size.
+//!
+//! Why here: the checks are the same for both eras, and they are on by default.
+//! Invariants: a body is never read beyond its limit or its time; a refusal says what is right.
+//! Spec: 2026-07-28 basic/transports/streamable-http, "Security Warning"
+
+use std::future::poll_fn;
+use std::pin::pin;
+
+use bytes::{Bytes, BytesMut};
+use http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, VARY,
+};
+use http::{Response, StatusCode, Uri};
+use http_body::Body;
+use mcp_wire::{ErrorCode, RpcError, encode_error};
+
+use super::body::HttpBody;
+use super::config::HttpConfig;
+use crate::codec::origin::sole_host;
+
+/// Names of the protocol's own headers.
+pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+pub(super) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// Whether the endpoint is at this address. The slash at the end is no other endpoint: redirecting would lose the body.
+pub(super) fn is_endpoint(config: &HttpConfig, uri: &Uri) -> bool {
+    config.path.as_ref().is_none_or(|path| {
+        let asked = uri.path();
+        asked == path || asked.strip_suffix('/') == Some(path)
+    })
+}
+
+/// The request's origin, if it has an allowed one.
+///
+/// # Errors
+/// The response to a request from the wrong place.
+#[expect(clippy::result_large_err, reason = "the refusal is the answer: boxing it would only move it")]
+pub(super) fn check_source<'a>(
+    config: &HttpConfig,
+    uri: &Uri,
+    headers: &'a HeaderMap,
+) -> Result<Option<&'a HeaderValue>, Response<HttpBody>> {
+    let refuse = |what: &str, why: &dyn std::fmt::Display| {
+        refusal(StatusCode::FORBIDDEN, ErrorCode::INVALID_REQUEST, format!("the request's {what} is refused: {why}"))
+    };
+    let named = match uri.authority() {
+        // HTTP/2, and HTTP/1 requests with an absolute target.
+        Some(authority) => Some(authority.as_str()),
+        None => sole_host(headers).map_err(|error| refuse("Host", &error))?,
+    };
+    if let Some(host) = named {
+        config.hosts.check(host).map_err(|error| refuse("Host", &error))?;
+    }
+    config.origins.check(headers).map_err(|error| refuse("Origin", &error))
+}
+
+/// The answer to a browser that asks before it sends.
+pub(super) fn preflight(config: &HttpConfig) -> Response<HttpBody> {
+    let mut response = empty(StatusCode::NO_CONTENT);
+    let headers = response.headers_mut();
+    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("POST, GET, DELETE, OPTIONS"));
+    let mut allowed = String::from(
+        "content-type, accept, authorization, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name, last-event-id",
+    );
+    for header in config.auth.headers() {
+        allowed.push_str(", ");
+        allowed.push_str(header.as_str());
+    }
+    if let Ok(allowed) = HeaderValue::from_str(&allowed) {
+        headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, allowed);
+    }
+    headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+    response
+}
+
+/// Lets the page at an allowed origin read the response.
+pub(super) fn share(response: &mut Response<HttpBody>, origin: HeaderValue) {
+    let headers = response.headers_mut();
+    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.append(VARY, HeaderValue::from_static("origin"));
+    headers.insert(
+        ACCESS_CONTROL_EXPOSE_HEADERS,
+        HeaderValue::from_static("mcp-session-id, mcp-protocol-version, www-authenticate"),
+    );
+}
+
+/// Reads a body within its limits.
+///
+/// # Errors
+/// The response to a body that is too large, too slow or broken.
+pub(super) async fn read_body<B>(config: &HttpConfig, headers: &HeaderMap, body: B) -> Result<Bytes, Response<HttpBody>>
+where
+    B: Body<Data = Bytes>,
+{
+    let limit = config.max_body_bytes;
+    let too_large = || {
+        let text = format!("the body is larger than {limit} bytes");
+        refusal(StatusCode::PAYLOAD_TOO_LARGE, ErrorCode::INVALID_REQUEST, text)
+    };
+    let announced = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if announced.is_some_and(|announced| announced > u64::try_from(limit).unwrap_or(u64::MAX)) {
+        return Err(too_large());
+    }
+    let mut body = pin!(body);
+    let mut first: Option<Bytes> = None;
+    let mut more: Option<BytesMut> = None;
+    let mut timer = None;
+    loop {
+        let frame = poll_fn(|context| {
+            if let std::task::Poll::Ready(frame) = body.as_mut().poll_frame(context) {
+                return std::task::Poll::Ready(Ok(frame));
+            }
+            // Most bodies are here already; only one that is not starts a clock.
+            let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(config.body_timeout)));
+            timer.as_mut().poll(context).map(Err)
+        });
+        let frame = match frame.await {
+            Ok(None) => break,
+            Ok(Some(Ok(frame))) => frame,
+            Ok(Some(Err(_))) => {
+                let text = "the body ended before it was whole";
+                return Err(refusal(StatusCode::BAD_REQUEST, ErrorCode::PARSE_ERROR, text));
+            }
+            Err(()) => {
+                let text = "the body did not arrive in time";
+                return Err(refusal(StatusCode::REQUEST_TIMEOUT, ErrorCode::INVALID_REQUEST, text));
+            }
+        };
+        let Ok(data) = frame.into_data() else { continue };
+        let length = first.as_ref().map_or(0, Bytes::len) + more.as_ref().map_or(0, BytesMut::len) + data.len();
+        if length > limit {
+            return Err(too_large());
+        }
+        match (&mut first, &mut more) {
+            (None, None) => {
+                first = Some(data);
+                if body.is_end_stream() {
+                    break;
+                }
+            }
+            (_, Some(joined)) => joined.extend_from_slice(&data),
+            (Some(_), None) => {
+                let expected = announced.and_then(|announced| usize::try_from(announced).ok()).unwrap_or(length);
+                let mut joined = BytesMut::with_capacity(expected.clamp(length, limit));
+                joined.extend_from_slice(&first.take().unwrap_or_default());
+                joined.extend_from_slice(&data);
+                more = Some(joined);
+            }
+        }
+    }
+    Ok(more.map(BytesMut::freeze).or(first).unwrap_or_default())
+}
+
+/// A response with an error that belongs to no request that could be read.
+pub(super) fn refusal(
+    status: StatusCode,
+    code: ErrorCode,
+    message: impl Into<std::borrow::Cow<'static, str>>,
+) -> Response<HttpBody> {
+    json(status, encode_error(None, &RpcError::new(code, message), false))
+}
+
+/// A response with one JSON document.
+pub(super) fn json(status: StatusCode, document: Bytes) -> Response<HttpBody> {
+    let mut response = Response::new(HttpBody::whole(document));
+    *response.status_mut() = status;
+    response.headers_mut().insert(http::header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// A response without a body.
+pub(super) fn empty(status: StatusCode) -> Response<HttpBody> {
+    let mut response = Response::new(HttpBody::whole(Bytes::new()));
+    *response.status_mut() = status;
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use mcp_auth::Anonymous;
+
+    use super::*;
+
+    #[test]
+    fn the_endpoint_has_two_spellings_and_no_more() {
+        let config = HttpConfig::new(Anonymous);
+        for (path, served) in [
+            ("/mcp", true),
+            ("/mcp/", true),
+            ("/mcp?x=1", true),
+            ("/mcpx", false),
+            ("/mcp//", false),
+            ("/MCP", false),
+            ("/", false),
+            ("/x/mcp", false),
+        ] {
+            assert_eq!(is_endpoint(&config, &path.parse().unwrap()), served, "{path}");
+        }
+        assert!(is_endpoint(&HttpConfig::new(Anonymous).any_path(), &"/anything".parse().unwrap()));
+        assert!(is_endpoint(&HttpConfig::new(Anonymous).path("/a/b/"), &"/a/b".parse().unwrap()));
+        assert!(is_endpoint(&HttpConfig::new(Anonymous).path("/"), &"/".parse().unwrap()));
+    }
+}

@@ -1,0 +1,198 @@
+//! The legacy era over HTTP: sessions, their streams, and requests that outlive their connection.
+//!
+//! Why here: everything that remembers something between two requests, kept away from the era that does not.
+//! Invariants: a session id of another principal and an unknown one get the same answer; losing a stream cancels nothing.
+//! Spec: 2025-11-25 basic/transports, "Streamable HTTP"
+
+mod pump;
+mod stream;
+
+use std::sync::Arc;
+
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use mcp_core::schema::MirroredParameter;
+use mcp_core::{Carrier, Classified, Head, Legacy, Outbound, Principal, Scope, Session, Sessions};
+use mcp_wire::{ErrorCode, Message, RawJson, RpcError, encode_error};
+
+pub(super) use self::stream::{Notices, Reader};
+use self::stream::{Placed, Streams};
+use super::body::{HttpBody, event_stream};
+use super::guard::{LAST_EVENT_ID, SESSION_ID, empty, json, refusal};
+use super::modern::respond;
+use super::service::Shared;
+use crate::codec::accept::Accepted;
+use crate::codec::mirror;
+
+/// The sessions of an endpoint, each with its streams.
+pub(super) type SessionTable = Sessions<Streams>;
+
+/// Answers a POST of the legacy era.
+pub(super) async fn answer(
+    shared: &Shared,
+    principal: Principal,
+    message: Legacy,
+    headers: &HeaderMap,
+    declared: Option<&str>,
+    accepted: Accepted,
+) -> Response<HttpBody> {
+    if message.is_initialize() {
+        return initialize(shared, principal, message);
+    }
+    if !shared.config.sessions {
+        return alone(shared, principal, message).await;
+    }
+    let (session, streams) = match find(shared, &principal, headers) {
+        Ok(Some(found)) => found,
+        Ok(None) => return refused(shared, &message.unknown_session()),
+        Err(Absent) => return refused(shared, &message.without_session()),
+    };
+    if let Some(declared) = declared
+        && declared != session.revision().as_str()
+    {
+        let text = format!("this session speaks {}, and the request says {declared:.40}", session.revision());
+        let frame = encode_error(message.id(), &RpcError::new(ErrorCode::INVALID_REQUEST, text), false);
+        return json(StatusCode::BAD_REQUEST, frame);
+    }
+    let owes_answer = message.is_request();
+    let carrier = Carried { streams: accepted.event_stream };
+    let peer = shared.server.peer(principal, Scope::Session(session.clone()));
+    let mut exchange = peer.receive_from(Classified::from(message), &carrier);
+    if !owes_answer {
+        return empty(StatusCode::ACCEPTED);
+    }
+    // What is ready at once needs no stream.
+    let first = pump::at_once(&mut exchange).await;
+    match first {
+        Some(Outbound::Response(frame, hint)) if accepted.json => respond(shared, frame, &hint),
+        first => {
+            let stream = streams.open();
+            pump::start(exchange, first, &session, &streams, &stream);
+            if accepted.event_stream {
+                let reader = Reader::from_start(stream, &session, shared.config.retry);
+                return event_stream(HttpBody::legacy(reader, shared.config.keep_alive));
+            }
+            match stream.response().await {
+                Some((frame, hint)) => respond(shared, frame, &hint),
+                None => empty(StatusCode::SERVICE_UNAVAILABLE),
+            }
+        }
+    }
+}
+
+/// A GET: the rest of a lost stream, or the standalone stream.
+pub(super) fn listen(shared: &Shared, principal: &Principal, headers: &HeaderMap) -> Response<HttpBody> {
+    if !Accepted::from_headers(headers).event_stream {
+        let text = "the Accept header must allow text/event-stream";
+        return refusal(StatusCode::NOT_ACCEPTABLE, ErrorCode::INVALID_REQUEST, text);
+    }
+    let (session, streams) = match find(shared, principal, headers) {
+        Ok(Some(found)) => found,
+        Ok(None) => return no_such_session(),
+        Err(Absent) => return no_session(),
+    };
+    let resume = headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok()).and_then(Placed::parse);
+    if let Some(place) = resume
+        && let Some(stream) = streams.find(place)
+    {
+        let reader = Reader::resumed(stream, &session, shared.config.retry, place);
+        return event_stream(HttpBody::legacy(reader, shared.config.keep_alive));
+    }
+    let notices = streams.listen(session);
+    event_stream(HttpBody::notices(notices, shared.config.keep_alive))
+}
+
+/// A DELETE: the session ends, and everything in it.
+pub(super) fn end(shared: &Shared, principal: &Principal, headers: &HeaderMap) -> Response<HttpBody> {
+    match session_id(headers) {
+        None => no_session(),
+        Some(id) if shared.sessions.remove(id, principal) => empty(StatusCode::NO_CONTENT),
+        Some(_) => no_such_session(),
+    }
+}
+
+fn initialize(shared: &Shared, principal: Principal, message: Legacy) -> Response<HttpBody> {
+    let Message::Request(request) = message.into_message() else { return empty(StatusCode::ACCEPTED) };
+    let handshake = shared.server.handshake(&request);
+    if !handshake.is_agreed() || !shared.config.sessions {
+        return respond(shared, handshake.response, &handshake.hint);
+    }
+    let response = handshake.response.clone();
+    let opened = shared.server.open_session(principal, handshake).and_then(|session| {
+        let streams = Arc::new(Streams::new(shared.config.replay_events, shared.config.replay_streams));
+        let id = HeaderValue::from_str(session.id()).map_err(|_| RpcError::internal())?;
+        shared
+            .sessions
+            .insert(&session, streams)
+            .map(|()| id)
+            .map_err(|full| RpcError::new(ErrorCode::INTERNAL_ERROR, full.to_string()))
+    });
+    match opened {
+        Ok(id) => {
+            let mut response = json(StatusCode::OK, response);
+            response.headers_mut().insert(SESSION_ID, id);
+            response
+        }
+        Err(error) => json(StatusCode::SERVICE_UNAVAILABLE, encode_error(Some(&request.id), &error, false)),
+    }
+}
+
+/// A request without sessions: it stands alone, and its connection is all it has.
+async fn alone(shared: &Shared, principal: Principal, message: Legacy) -> Response<HttpBody> {
+    let peer = shared.server.peer(principal, Scope::Single);
+    let mut exchange = peer.receive_from(Classified::from(message), &Carried { streams: false });
+    if exchange.is_over() {
+        return empty(StatusCode::ACCEPTED);
+    }
+    while let Some(item) = exchange.next().await {
+        if let Outbound::Response(frame, hint) = item {
+            return respond(shared, frame, &hint);
+        }
+    }
+    empty(StatusCode::SERVICE_UNAVAILABLE)
+}
+
+/// Legacy requests are not compared with their headers.
+struct Carried {
+    streams: bool,
+}
+
+impl Carrier for Carried {
+    fn check_head(&self, _head: &Head<'_>) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn check_parameter(&self, _parameter: &MirroredParameter, _argument: Option<&RawJson>) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn streams(&self) -> bool {
+        self.streams
+    }
+}
+
+/// The request has no session id, or not exactly one.
+struct Absent;
+
+type Found = (Session, Arc<Streams>);
+
+fn find(shared: &Shared, principal: &Principal, headers: &HeaderMap) -> Result<Option<Found>, Absent> {
+    let id = session_id(headers).ok_or(Absent)?;
+    Ok(shared.sessions.find(id, principal))
+}
+
+fn session_id(headers: &HeaderMap) -> Option<&str> {
+    mirror::exactly_one(headers, &SESSION_ID).ok().flatten().and_then(|id| id.to_str().ok()).map(str::trim)
+}
+
+fn refused(shared: &Shared, rejection: &mcp_core::Rejection) -> Response<HttpBody> {
+    respond(shared, encode_error(rejection.id.as_ref(), &rejection.error, false), &rejection.hint)
+}
+
+fn no_session() -> Response<HttpBody> {
+    refusal(StatusCode::BAD_REQUEST, ErrorCode::INVALID_REQUEST, "the Mcp-Session-Id header is needed, once")
+}
+
+fn no_such_session() -> Response<HttpBody> {
+    let text = "there is no such session: send \"initialize\" again";
+    refusal(StatusCode::NOT_FOUND, ErrorCode::INVALID_REQUEST, text)
+}

@@ -1,0 +1,325 @@
+//! The streams of a legacy session: what each has said, who reads it, and what is kept for a client that comes back.
+//!
+//! Why here: a stream outlives the connection that carries it, so it is a value of its own.
+//! Invariants: one reader at a time, the newest; events of a stream have ids in their order, and the id names the stream;
+//! a reader that is too slow holds its own call back and nothing else; what is kept is bounded in events and streams.
+//! Spec: 2025-11-25 basic/transports, "Resumability and Redelivery"
+
+use std::collections::{BTreeMap, VecDeque};
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use mcp_core::{Hint, OpenStream, Outbound, Session};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+
+use crate::codec::sse::Event;
+
+/// The streams of one session.
+pub(in crate::server) struct Streams {
+    keep_events: usize,
+    keep_streams: usize,
+    state: Mutex<StreamsState>,
+}
+
+#[derive(Default)]
+struct StreamsState {
+    next: u64,
+    by_number: BTreeMap<u64, Arc<EventStream>>,
+    /// Ends the reader of the standalone stream when a newer one comes.
+    listener: Option<CancellationToken>,
+}
+
+/// Where a client was in a stream: the id of the last event it has seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Placed {
+    stream: u64,
+    event: u64,
+}
+
+impl Placed {
+    /// Reads an event id.
+    pub(super) fn parse(id: &str) -> Option<Self> {
+        let (stream, event) = id.trim().split_once('-')?;
+        Some(Self { stream: stream.parse().ok()?, event: event.parse().ok()? })
+    }
+}
+
+impl Streams {
+    pub(super) fn new(keep_events: usize, keep_streams: usize) -> Self {
+        let state = StreamsState { next: 1, ..StreamsState::default() };
+        Self { keep_events, keep_streams, state: Mutex::new(state) }
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, StreamsState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A new stream for a call.
+    pub(super) fn open(&self) -> Arc<EventStream> {
+        let mut state = self.state();
+        let number = state.next;
+        state.next += 1;
+        let stream = Arc::new(EventStream { number, keep: self.keep_events, state: Mutex::default() });
+        state.by_number.insert(number, Arc::clone(&stream));
+        stream
+    }
+
+    pub(super) fn find(&self, place: Placed) -> Option<Arc<EventStream>> {
+        self.state().by_number.get(&place.stream).cloned()
+    }
+
+    /// A stream is over: of those, only the newest are kept.
+    pub(super) fn finished(&self) {
+        let mut state = self.state();
+        let over: Vec<u64> =
+            state.by_number.iter().filter(|(_, stream)| stream.is_finished()).map(|(number, _)| *number).collect();
+        let excess = over.len().saturating_sub(self.keep_streams);
+        for number in over.into_iter().take(excess) {
+            state.by_number.remove(&number);
+        }
+    }
+
+    /// The standalone stream; an older reader of it ends.
+    pub(super) fn listen(&self, session: Session) -> Notices {
+        let replaced = CancellationToken::new();
+        if let Some(older) = self.state().listener.replace(replaced.clone()) {
+            older.cancel();
+        }
+        let ended = session.ended();
+        let open = session.hold_open();
+        Notices {
+            session,
+            _open: open,
+            ended: Box::pin(ended.cancelled_owned()),
+            replaced: Box::pin(replaced.cancelled_owned()),
+        }
+    }
+}
+
+/// What one call says, numbered.
+pub(super) struct EventStream {
+    number: u64,
+    keep: usize,
+    state: Mutex<StreamState>,
+}
+
+#[derive(Default)]
+struct StreamState {
+    /// The oldest kept event has this number; numbers start at 1, the opening of the stream has 0.
+    first: u64,
+    events: VecDeque<Said>,
+    finished: bool,
+    /// The number of events the current reader has been given.
+    read: u64,
+    /// Rises with each new reader; an older one finds out that it was replaced.
+    readers: u64,
+    reading: bool,
+    reader: Option<Waker>,
+    writer: Option<Waker>,
+    waiting: Option<Waker>,
+}
+
+#[derive(Clone)]
+enum Said {
+    Frame(Bytes),
+    Response(Bytes, Hint),
+    Release(Duration),
+}
+
+impl EventStream {
+    fn state(&self) -> std::sync::MutexGuard<'_, StreamState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_finished(&self) -> bool {
+        self.state().finished
+    }
+
+    /// Adds an event. Waits while a reader is there that has as many unread ones as are kept.
+    pub(super) async fn push(&self, item: Outbound) {
+        let said = match item {
+            Outbound::Notification(frame) | Outbound::Request(frame) => Said::Frame(frame),
+            Outbound::Response(frame, hint) => Said::Response(frame, hint),
+            Outbound::Release { retry } => Said::Release(retry),
+            _ => return,
+        };
+        poll_fn(|context| {
+            let mut state = self.state();
+            let unread = state.last().saturating_sub(state.read);
+            if state.reading && unread >= u64::try_from(self.keep).unwrap_or(u64::MAX) {
+                state.writer = Some(context.waker().clone());
+                return Poll::Pending;
+            }
+            Poll::Ready(())
+        })
+        .await;
+        let mut state = self.state();
+        if state.events.is_empty() {
+            state.first = state.last() + 1;
+        }
+        state.events.push_back(said);
+        while state.events.len() > self.keep {
+            state.events.pop_front();
+            state.first += 1;
+        }
+        state.wake_readers();
+    }
+
+    /// Nothing more is said.
+    pub(super) fn finish(&self) {
+        let mut state = self.state();
+        state.finished = true;
+        state.wake_readers();
+    }
+
+    /// The response, for a client that takes no stream; `None` when the stream ends without one.
+    pub(super) async fn response(&self) -> Option<(Bytes, Hint)> {
+        poll_fn(|context| {
+            let mut state = self.state();
+            for said in &state.events {
+                if let Said::Response(frame, hint) = said {
+                    return Poll::Ready(Some((frame.clone(), hint.clone())));
+                }
+            }
+            if state.finished {
+                return Poll::Ready(None);
+            }
+            state.waiting = Some(context.waker().clone());
+            Poll::Pending
+        })
+        .await
+    }
+}
+
+impl StreamState {
+    /// The number of the newest event, 0 before the first.
+    fn last(&self) -> u64 {
+        if self.events.is_empty() {
+            return self.first.saturating_sub(1);
+        }
+        self.first + u64::try_from(self.events.len()).unwrap_or(u64::MAX) - 1
+    }
+
+    fn wake_readers(&mut self) {
+        for waker in [self.reader.take(), self.waiting.take()].into_iter().flatten() {
+            waker.wake();
+        }
+    }
+}
+
+/// One connection's view of a stream.
+pub(in crate::server) struct Reader {
+    stream: Arc<EventStream>,
+    _open: OpenStream,
+    generation: u64,
+    /// The number of the next event to hand out.
+    next: u64,
+    opening: Option<Bytes>,
+    done: bool,
+}
+
+impl Reader {
+    /// Reads a new stream from its start, with an opening event where the revision has one.
+    pub(super) fn from_start(stream: Arc<EventStream>, session: &Session, retry: Duration) -> Self {
+        let id = format!("{}-0", stream.number);
+        // Before, parsers took an event without data for a message.
+        let opening = session.rules().polling.then(|| Event::priming(&id).with_retry(retry).encode());
+        Self::new(stream, session, 1, opening)
+    }
+
+    /// Reads on after `place`.
+    pub(super) fn resumed(stream: Arc<EventStream>, session: &Session, retry: Duration, place: Placed) -> Self {
+        let id = format!("{}-{}", place.stream, place.event);
+        let opening = session.rules().polling.then(|| Event::priming(&id).with_retry(retry).encode());
+        let next = place.event.saturating_add(1);
+        Self::new(stream, session, next, opening)
+    }
+
+    fn new(stream: Arc<EventStream>, session: &Session, next: u64, opening: Option<Bytes>) -> Self {
+        let generation = {
+            let mut state = stream.state();
+            state.readers += 1;
+            state.reading = true;
+            state.read = next.saturating_sub(1);
+            // An older reader finds that it is not the newest any more, and a writer may go on.
+            for waker in [state.reader.take(), state.writer.take()].into_iter().flatten() {
+                waker.wake();
+            }
+            state.readers
+        };
+        Self { stream, _open: session.hold_open(), generation, next, opening, done: false }
+    }
+
+    /// The next event, encoded; `None` when this connection has nothing more to read.
+    pub(in crate::server) fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if let Some(opening) = self.opening.take() {
+            return Poll::Ready(Some(opening));
+        }
+        if self.done {
+            return Poll::Ready(None);
+        }
+        let mut state = self.stream.state();
+        if state.readers != self.generation {
+            return Poll::Ready(None);
+        }
+        // Events that are not kept any more are gone.
+        self.next = self.next.max(state.first);
+        let index = usize::try_from(self.next.saturating_sub(state.first)).unwrap_or(usize::MAX);
+        let Some(said) = state.events.get(index).cloned() else {
+            if state.finished {
+                return Poll::Ready(None);
+            }
+            state.reader = Some(context.waker().clone());
+            return Poll::Pending;
+        };
+        let number = self.next;
+        self.next += 1;
+        state.read = number;
+        if let Some(writer) = state.writer.take() {
+            writer.wake();
+        }
+        drop(state);
+        let id = format!("{}-{number}", self.stream.number);
+        Poll::Ready(Some(match said {
+            Said::Frame(frame) | Said::Response(frame, _) => Event::new(&frame).with_id(&id).encode(),
+            Said::Release(retry) => {
+                // The client knows where it was and comes back for the rest.
+                self.done = true;
+                Event::priming(&id).with_retry(retry).encode()
+            }
+        }))
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let mut state = self.stream.state();
+        if state.readers == self.generation {
+            state.reading = false;
+            if let Some(writer) = state.writer.take() {
+                writer.wake();
+            }
+        }
+    }
+}
+
+/// One connection's view of the standalone stream: change notices of the session.
+pub(in crate::server) struct Notices {
+    session: Session,
+    _open: OpenStream,
+    ended: std::pin::Pin<Box<WaitForCancellationFutureOwned>>,
+    replaced: std::pin::Pin<Box<WaitForCancellationFutureOwned>>,
+}
+
+impl Notices {
+    pub(in crate::server) fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        use std::future::Future as _;
+        if self.ended.as_mut().poll(context).is_ready() || self.replaced.as_mut().poll(context).is_ready() {
+            return Poll::Ready(None);
+        }
+        self.session.poll_notice(context).map(|frame| frame.map(|frame| Event::new(&frame).encode()))
+    }
+}

@@ -1,0 +1,181 @@
+//! A listener for one endpoint: accepts, bounds, and ends in order.
+//!
+//! Why here: whoever has no server of their own to mount the service in still gets a sound one.
+//! Invariants: connections are bounded; no connection outlives the listener; nothing that was accepted is cut off while
+//! its grace lasts.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::service::HttpService;
+
+/// An HTTP/1.1 listener for a service.
+#[derive(Debug)]
+pub struct Listener {
+    socket: TcpListener,
+    service: HttpService,
+    max_connections: usize,
+    header_timeout: Duration,
+    grace: Duration,
+}
+
+/// After a failed accept (out of descriptors, mostly) the next try waits a moment.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// How often idle sessions are looked for.
+const SWEEP: Duration = Duration::from_secs(60);
+
+impl Listener {
+    /// Listens at an address; port 0 picks one.
+    ///
+    /// # Errors
+    /// When the address cannot be listened at.
+    pub async fn bind(address: SocketAddr, service: HttpService) -> io::Result<Self> {
+        Ok(Self::over(TcpListener::bind(address).await?, service))
+    }
+
+    /// Listens at a socket that is bound already.
+    #[must_use]
+    pub fn over(socket: TcpListener, service: HttpService) -> Self {
+        Self {
+            socket,
+            service,
+            max_connections: 16_384,
+            header_timeout: Duration::from_secs(60),
+            grace: Duration::from_secs(5),
+        }
+    }
+
+    /// Connections at a time. Default 16,384. Beyond: they wait in the operating system's queue.
+    #[must_use]
+    pub fn max_connections(mut self, connections: usize) -> Self {
+        self.max_connections = connections.max(1);
+        self
+    }
+
+    /// How long a connection may take from one request to the head of the next. Default 60 seconds. Beyond: it is
+    /// closed.
+    #[must_use]
+    pub fn header_timeout(mut self, timeout: Duration) -> Self {
+        self.header_timeout = timeout;
+        self
+    }
+
+    /// How long requests may go on after the shutdown began. Default 5 seconds. Beyond: they are cancelled.
+    #[must_use]
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// The address it listens at.
+    ///
+    /// # Errors
+    /// When the operating system does not tell.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// Serves until `shutdown` completes, then ends in order: no new connections, subscriptions get their closing
+    /// result, requests get their grace.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) {
+        let closing = CancellationToken::new();
+        let connections = TaskTracker::new();
+        closing_on(shutdown, &closing, self.accept(&connections, &closing)).await;
+        connections.close();
+        let server = self.service.server();
+        let drained = async {
+            // What is left after the grace is cancelled by the server and ends by itself.
+            let () = server.shutdown(self.grace).await;
+            self.service.end_sessions();
+            connections.wait().await;
+        };
+        first_of(connections.wait(), drained).await;
+        self.service.end_sessions();
+    }
+
+    async fn accept(&self, connections: &TaskTracker, closing: &CancellationToken) {
+        let places = Arc::new(Semaphore::new(self.max_connections));
+        let mut sweep = tokio::time::interval(SWEEP);
+        loop {
+            let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+            let accepted = loop {
+                match first_of(self.socket.accept(), sweep.tick()).await {
+                    Either::First(accepted) => break accepted,
+                    Either::Second(_) => self.service.sweep(),
+                }
+            };
+            match accepted {
+                Ok((socket, _)) => {
+                    let served = self.serve(socket, closing.clone());
+                    connections.spawn(async move {
+                        served.await;
+                        drop(place);
+                    });
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    fn serve(&self, socket: TcpStream, closing: CancellationToken) -> impl Future<Output = ()> + use<> {
+        // Small frames go out at once; a failure costs speed only.
+        let _ = socket.set_nodelay(true);
+        let service = self.service.clone();
+        let header_timeout = self.header_timeout;
+        async move {
+            let handler = service_fn(move |request| {
+                let service = service.clone();
+                async move { Ok::<_, std::convert::Infallible>(service.respond(request).await) }
+            });
+            let mut builder = http1::Builder::new();
+            builder.timer(TokioTimer::new()).header_read_timeout(header_timeout);
+            let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(socket), handler));
+            let ended = match first_of(connection.as_mut(), closing.cancelled()).await {
+                Either::First(ended) => ended,
+                Either::Second(()) => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
+            };
+            if let Err(error) = ended {
+                tracing::debug!(%error, "a connection ended with an error");
+            }
+        }
+    }
+}
+
+/// Drives `work` until `shutdown` completes.
+async fn closing_on(shutdown: impl Future<Output = ()>, closing: &CancellationToken, work: impl Future<Output = ()>) {
+    first_of(work, shutdown).await;
+    closing.cancel();
+}
+
+enum Either<A, B> {
+    First(A),
+    Second(B),
+}
+
+/// The first of two futures to complete; the other is dropped.
+async fn first_of<A: Future, B: Future>(first: A, second: B) -> Either<A::Output, B::Output> {
+    let (mut first, mut second) = (std::pin::pin!(first), std::pin::pin!(second));
+    std::future::poll_fn(|context| {
+        if let std::task::Poll::Ready(output) = first.as_mut().poll(context) {
+            return std::task::Poll::Ready(Either::First(output));
+        }
+        second.as_mut().poll(context).map(Either::Second)
+    })
+    .await
+}

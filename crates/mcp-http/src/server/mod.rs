@@ -1,0 +1,18 @@
+//! The server half: a service for every revision, and a listener for it.
+//!
+//! Why here: HTTP on one side, the engine on the other; nothing is decided here that the protocol decides.
+
+mod body;
+mod config;
+mod guard;
+mod legacy;
+mod listen;
+mod modern;
+mod service;
+
+pub use body::HttpBody;
+pub use config::HttpConfig;
+pub use listen::Listener;
+pub use service::HttpService;
+
+pub use crate::codec::origin::{AllowedHosts, AllowedOrigins, InvalidEntry};

@@ -1,0 +1,147 @@
+//! Requests of the modern era: one message in, a document or a stream out.
+//!
+//! Why here: the whole of a stateless request over HTTP, from its headers to its body.
+//! Invariants: the status waits for the first item of the exchange, so that an error of the handler can have one; whoever
+//! holds the response holds the request, and its loss cancels it.
+//! Spec: 2026-07-28 basic/transports/streamable-http
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::Poll;
+
+use futures_core::Stream;
+use http::{HeaderMap, HeaderName, Response, StatusCode};
+use mcp_auth::AuthError;
+use mcp_core::schema::MirroredParameter;
+use mcp_core::{Carrier, Classified, Exchange, Head, Hint, Modern, Outbound, Principal, Scope, Target};
+use mcp_wire::RawJson;
+
+use super::body::{HttpBody, event_stream};
+use super::guard::{PROTOCOL_VERSION, empty, json};
+use super::service::Shared;
+use crate::codec::accept::Accepted;
+use crate::codec::mirror::{self, Mismatch};
+use crate::codec::status::status;
+
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const NAME: HeaderName = HeaderName::from_static("mcp-name");
+
+pub(super) async fn answer(
+    shared: &Shared,
+    principal: Principal,
+    message: Modern,
+    headers: &HeaderMap,
+    accepted: Accepted,
+) -> Response<HttpBody> {
+    let carrier = Headers { headers, streams: accepted.event_stream };
+    let peer = shared.server.peer(principal, Scope::Single);
+    let mut exchange = peer.receive_from(Classified::from(message), &carrier);
+    if exchange.is_over() {
+        return empty(StatusCode::ACCEPTED);
+    }
+    match first_item(shared, &mut exchange, accepted).await {
+        First::Item(Outbound::Response(frame, hint)) if accepted.json || hint != Hint::Ok => {
+            respond(shared, frame, &hint)
+        }
+        First::Item(item) => event_stream(HttpBody::modern(Some(item), exchange, shared.config.keep_alive)),
+        First::Late => event_stream(HttpBody::modern(None, exchange, shared.config.keep_alive)),
+        // The server shut down while the call was under way.
+        First::Nothing => empty(StatusCode::SERVICE_UNAVAILABLE),
+    }
+}
+
+/// A response that is not streamed.
+pub(super) fn respond(shared: &Shared, frame: bytes::Bytes, hint: &Hint) -> Response<HttpBody> {
+    let mut response = json(status(hint), frame);
+    if let Hint::Forbidden { scopes } = hint {
+        let needed = AuthError::InsufficientScope { needed: scopes.clone() };
+        if let Some(challenge) = shared.config.auth.challenge(&needed).www_authenticate {
+            response.headers_mut().insert(http::header::WWW_AUTHENTICATE, challenge);
+        }
+    }
+    response
+}
+
+enum First {
+    Item(Outbound),
+    /// Nothing came for a while: the headers go out, so that proxies see life.
+    Late,
+    Nothing,
+}
+
+async fn first_item(shared: &Shared, exchange: &mut Exchange, accepted: Accepted) -> First {
+    let mut timer = None;
+    poll_fn(|context| {
+        loop {
+            match Pin::new(&mut *exchange).poll_next(context) {
+                // Without a stream there is only the response.
+                Poll::Ready(Some(item)) if accepted.event_stream || matches!(item, Outbound::Response(..)) => {
+                    return Poll::Ready(First::Item(item));
+                }
+                Poll::Ready(Some(_)) => continue,
+                Poll::Ready(None) => return Poll::Ready(First::Nothing),
+                Poll::Pending => {}
+            }
+            if !accepted.event_stream {
+                return Poll::Pending;
+            }
+            let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(shared.config.sse_after)));
+            return timer.as_mut().poll(context).map(|()| First::Late);
+        }
+    })
+    .await
+}
+
+/// The headers of a request, as the engine's checks see them.
+struct Headers<'a> {
+    headers: &'a HeaderMap,
+    streams: bool,
+}
+
+impl Headers<'_> {
+    fn compare(
+        &self,
+        name: &HeaderName,
+        expected: &str,
+        compare: fn(&http::HeaderValue, &str) -> Result<(), Mismatch>,
+    ) -> Result<(), String> {
+        mirror::exactly_one(self.headers, name)
+            .and_then(|value| compare(value.ok_or(Mismatch::Missing)?, expected))
+            .map_err(|error| named(name, &error))
+    }
+}
+
+impl Carrier for Headers<'_> {
+    fn check_head(&self, head: &Head<'_>) -> Result<(), String> {
+        self.compare(&PROTOCOL_VERSION, &head.version, mirror::same_plain)?;
+        self.compare(&METHOD, head.method.as_str(), mirror::same_plain)?;
+        match &head.target {
+            Target::Named(name) => self.compare(&NAME, name, mirror::same_text),
+            // The body names nothing, which the method refuses by itself; other methods may carry what they like.
+            Target::Missing | Target::None => Ok(()),
+        }
+    }
+
+    fn check_parameter(&self, parameter: &MirroredParameter, argument: Option<&RawJson>) -> Result<(), String> {
+        let name = format!("mcp-param-{}", parameter.header.to_ascii_lowercase());
+        let Ok(name) = HeaderName::try_from(name) else { return Ok(()) };
+        let compared = mirror::exactly_one(self.headers, &name).and_then(|header| match (header, argument) {
+            (None, None) => Ok(()),
+            (None, Some(_)) => Err(Mismatch::Missing),
+            (Some(_), None) => Err(Mismatch::Unexpected),
+            (Some(header), Some(argument)) => {
+                let argument = argument.parse().map_err(|_| Mismatch::NotScalar)?;
+                mirror::same_parameter(header, &argument)
+            }
+        });
+        compared.map_err(|error| named(&name, &error))
+    }
+
+    fn streams(&self) -> bool {
+        self.streams
+    }
+}
+
+fn named(name: &HeaderName, error: &Mismatch) -> String {
+    format!("{name}: {error}")
+}

@@ -1,0 +1,223 @@
+//! The endpoint as a service: the way of every request, up to the one fork between the eras.
+//!
+//! Why here: mounts in any router; the checks come in one order whatever carries the request.
+//! Invariants: nothing is read of a request from the wrong place or the wrong caller; the era is the engine's to decide.
+//! Spec: 2026-07-28 basic/transports/streamable-http, "Sending Messages to the Server"
+
+use std::convert::Infallible;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::header::{ALLOW, CONTENT_TYPE, WWW_AUTHENTICATE};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http_body::Body;
+use mcp_auth::{AuthError, AuthRequest};
+use mcp_core::{Principal, Server, Split};
+use mcp_wire::{ErrorCode, Frame, Message};
+
+use super::body::HttpBody;
+use super::config::HttpConfig;
+use super::guard::{self, PROTOCOL_VERSION, empty, json, refusal};
+use super::legacy::SessionTable;
+use super::{legacy, modern};
+use crate::codec::accept::{Accepted, content_type_is_json};
+use crate::codec::mirror;
+
+/// A server at an HTTP endpoint. Cheap to clone; every clone is the same endpoint with the same sessions.
+#[derive(Clone)]
+pub struct HttpService(Arc<Shared>);
+
+pub(super) struct Shared {
+    pub(super) server: Server,
+    pub(super) config: HttpConfig,
+    pub(super) sessions: SessionTable,
+}
+
+impl HttpService {
+    /// Serves `server` as `config` says.
+    #[must_use]
+    pub fn new(server: Server, config: HttpConfig) -> Self {
+        let limits = server.limits();
+        let sessions = SessionTable::new(limits.sessions, limits.session_idle);
+        Self(Arc::new(Shared { server, config, sessions }))
+    }
+
+    /// The server behind the endpoint.
+    #[must_use]
+    pub fn server(&self) -> &Server {
+        &self.0.server
+    }
+
+    /// The endpoint's path; `None` when it serves any.
+    #[must_use]
+    pub fn path(&self) -> Option<&str> {
+        self.0.config.path.as_deref()
+    }
+
+    /// How many legacy sessions are open.
+    #[must_use]
+    pub fn open_sessions(&self) -> usize {
+        self.0.sessions.len()
+    }
+
+    /// Ends idle legacy sessions. [`Listener`](super::Listener) does so every minute; whoever mounts the service
+    /// elsewhere may, and otherwise the next request that concerns a session does.
+    pub fn sweep(&self) {
+        self.0.sessions.sweep();
+    }
+
+    /// Ends every legacy session.
+    pub fn end_sessions(&self) {
+        self.0.sessions.clear();
+    }
+
+    /// Answers one request.
+    ///
+    /// Dropping the future, or later the body, is how a client's disappearance is told: it cancels a modern request and
+    /// leaves a legacy one running.
+    pub async fn respond<B>(&self, request: Request<B>) -> Response<HttpBody>
+    where
+        B: Body<Data = Bytes>,
+    {
+        let (parts, body) = request.into_parts();
+        let shared = &*self.0;
+        if !guard::is_endpoint(&shared.config, &parts.uri) {
+            return empty(StatusCode::NOT_FOUND);
+        }
+        let origin = match guard::check_source(&shared.config, &parts.uri, &parts.headers) {
+            Ok(origin) => origin.cloned(),
+            Err(refused) => return refused,
+        };
+        let mut response = shared.route(&parts, body).await;
+        if let Some(origin) = origin {
+            guard::share(&mut response, origin);
+        }
+        response
+    }
+}
+
+impl Shared {
+    async fn route<B>(&self, parts: &Parts, body: B) -> Response<HttpBody>
+    where
+        B: Body<Data = Bytes>,
+    {
+        match parts.method {
+            Method::POST => {}
+            Method::GET | Method::DELETE if self.config.sessions => {}
+            Method::OPTIONS => return guard::preflight(&self.config),
+            _ => return self.wrong_method(),
+        }
+        let principal = match self.authenticate(parts).await {
+            Ok(principal) => principal,
+            Err(error) => return self.challenge(&error),
+        };
+        match parts.method {
+            Method::GET => legacy::listen(self, &principal, &parts.headers),
+            Method::DELETE => legacy::end(self, &principal, &parts.headers),
+            _ => self.post(principal, &parts.headers, body).await,
+        }
+    }
+
+    async fn post<B>(&self, principal: Principal, headers: &HeaderMap, body: B) -> Response<HttpBody>
+    where
+        B: Body<Data = Bytes>,
+    {
+        if !content_type_is_json(headers) {
+            let text = "the body's Content-Type must be application/json";
+            return refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, ErrorCode::INVALID_REQUEST, text);
+        }
+        let accepted = Accepted::from_headers(headers);
+        if !accepted.json && !accepted.event_stream {
+            let text = "the Accept header must allow application/json, text/event-stream, or both";
+            return refusal(StatusCode::NOT_ACCEPTABLE, ErrorCode::INVALID_REQUEST, text);
+        }
+        let declared = match mirror::exactly_one(headers, &PROTOCOL_VERSION) {
+            Ok(declared) => declared.map(|value| String::from_utf8_lossy(value.as_bytes())),
+            Err(error) => {
+                let text = format!("mcp-protocol-version: {error}");
+                return refusal(StatusCode::BAD_REQUEST, ErrorCode::HEADER_MISMATCH, text);
+            }
+        };
+        let body = match guard::read_body(&self.config, headers, body).await {
+            Ok(body) => body,
+            Err(refused) => return refused,
+        };
+        let message = match Frame::decode(&body, self.server.limits().decode()) {
+            Frame::One(message) => message,
+            // The one revision with batches gets its room in `legacy`.
+            Frame::Batch(_) => {
+                let text = "a batch is not accepted here: send one message per request";
+                return refusal(StatusCode::BAD_REQUEST, ErrorCode::INVALID_REQUEST, text);
+            }
+            Frame::Malformed(error) => {
+                return json(StatusCode::BAD_REQUEST, mcp_wire::encode_error(error.id(), &error.to_rpc(), false));
+            }
+        };
+        let owes_answer = matches!(message, Message::Request(_));
+        let declared = declared.as_deref().map(str::trim);
+        match self.server.classify(message, declared).split() {
+            Split::Modern(message) => modern::answer(self, principal, message, headers, accepted).await,
+            Split::Legacy(message) => legacy::answer(self, principal, message, headers, declared, accepted).await,
+            Split::Refused(rejection) => {
+                let id = rejection.id.as_ref().filter(|_| owes_answer);
+                let frame = mcp_wire::encode_error(id, &rejection.error, false);
+                modern::respond(self, frame, &rejection.hint)
+            }
+        }
+    }
+
+    async fn authenticate(&self, parts: &Parts) -> Result<Principal, AuthError> {
+        let request = AuthRequest::new(&parts.method, &parts.uri, &parts.headers);
+        match self.config.auth.immediate(&request) {
+            Some(outcome) => outcome,
+            None => self.config.auth.authenticate(request).await,
+        }
+    }
+
+    fn challenge(&self, error: &AuthError) -> Response<HttpBody> {
+        let challenge = self.config.auth.challenge(error);
+        let mut response = Response::new(HttpBody::whole(Bytes::from(challenge.body.into_owned())));
+        *response.status_mut() = challenge.status;
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Some(header) = challenge.www_authenticate {
+            response.headers_mut().insert(WWW_AUTHENTICATE, header);
+        }
+        response
+    }
+
+    fn wrong_method(&self) -> Response<HttpBody> {
+        let mut response = empty(StatusCode::METHOD_NOT_ALLOWED);
+        let allowed = if self.config.sessions { "POST, GET, DELETE, OPTIONS" } else { "POST, OPTIONS" };
+        response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+        response
+    }
+}
+
+impl<B> tower_service::Service<Request<B>> for HttpService
+where
+    B: Body<Data = Bytes> + Send + 'static,
+{
+    type Response = Response<HttpBody>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let service = self.clone();
+        Box::pin(async move { Ok(service.respond(request).await) })
+    }
+}
+
+impl fmt::Debug for HttpService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpService").field("server", &self.0.server).finish_non_exhaustive()
+    }
+}

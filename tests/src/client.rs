@@ -1,0 +1,243 @@
+//! A client that speaks whichever era its lane has.
+//!
+//! Why here: everything that differs between eras before a request leaves is written here, once.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use bytes::Bytes;
+use mcp_core::Server;
+use mcp_wire::params;
+use serde_json::{Value, json};
+
+use crate::call::{Call, Reply};
+use crate::lane::{Lane, Profile};
+use crate::memory::Memory;
+use crate::wire::{Checked, decoded};
+use crate::within;
+
+/// A client, connected to a server.
+#[derive(Debug)]
+pub struct Client {
+    lane: Lane,
+    link: Memory,
+    server: Server,
+    profile: Profile,
+    next_id: AtomicI64,
+    /// The log level that modern requests ask for.
+    level: Mutex<Option<&'static str>>,
+}
+
+impl Client {
+    pub(crate) fn new(lane: Lane, link: Memory, server: Server, profile: Profile) -> Self {
+        Self { lane, link, server, profile, next_id: AtomicI64::new(1), level: Mutex::new(None) }
+    }
+
+    /// The lane that the client is in.
+    #[must_use]
+    pub fn lane(&self) -> Lane {
+        self.lane
+    }
+
+    /// The server at the other end.
+    #[must_use]
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// Sends a request and reads everything up to its response.
+    pub async fn request(&self, method: &str, params: Value) -> Reply {
+        self.start(method, params).reply().await
+    }
+
+    /// Calls a tool.
+    pub async fn call(&self, tool: &str, arguments: Value) -> Reply {
+        self.request("tools/call", json!({ "name": tool, "arguments": arguments })).await
+    }
+
+    /// Sends a request, to read item by item what is said in reply.
+    pub fn start(&self, method: &str, params: Value) -> Call {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        self.start_as(json!(id), method, params)
+    }
+
+    /// Starts the call of a tool.
+    pub fn start_tool(&self, tool: &str, arguments: Value) -> Call {
+        self.start("tools/call", json!({ "name": tool, "arguments": arguments }))
+    }
+
+    /// As [`Self::start`], with an id of one's own.
+    pub fn start_as(&self, id: Value, method: &str, params: Value) -> Call {
+        let params = self.enveloped(params);
+        let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        let checked = self.checked(Some(id.clone()));
+        Call::new(id, self.link.send(Bytes::from(message.to_string()), checked))
+    }
+
+    /// Sends a notification; nothing may be said in reply.
+    pub async fn notify(&self, method: &str, params: Value) {
+        let message = json!({ "jsonrpc": "2.0", "method": method, "params": params });
+        self.say(message).await;
+    }
+
+    /// Takes a request back.
+    pub async fn cancel(&self, id: &Value) {
+        self.notify("notifications/cancelled", json!({ "requestId": id })).await;
+    }
+
+    /// Answers a request of the server.
+    pub async fn answer(&self, request: &Value, result: Value) {
+        self.say(json!({ "jsonrpc": "2.0", "id": request["id"], "result": result })).await;
+    }
+
+    /// Answers a request of the server with an error.
+    pub async fn answer_error(&self, request: &Value, code: i64, message: &str) {
+        let error = json!({ "code": code, "message": message });
+        self.say(json!({ "jsonrpc": "2.0", "id": request["id"], "error": error })).await;
+    }
+
+    /// Sends bytes as they are and reads the response to them.
+    pub async fn raw(&self, frame: impl Into<Bytes>) -> Reply {
+        Call::new(Value::Null, self.link.send(frame.into(), self.checked(None))).reply().await
+    }
+
+    /// Sends bytes as they are, to read item by item what is said in reply.
+    pub fn start_raw(&self, frame: impl Into<Bytes>) -> Call {
+        Call::new(Value::Null, self.link.send(frame.into(), self.checked(None)))
+    }
+
+    /// Asks for log messages of this level and above: for the session, or with each request from now on.
+    ///
+    /// # Panics
+    /// When the server refuses.
+    pub async fn set_log_level(&self, level: &'static str) {
+        if self.lane.is_modern() {
+            *self.level.lock().unwrap() = Some(level);
+        } else {
+            assert_eq!(*self.request("logging/setLevel", json!({ "level": level })).await.result(), json!({}));
+        }
+    }
+
+    /// Asks to be told of changes. `filter` is that of `subscriptions/listen`; legacy clients are told of lists unasked
+    /// and subscribe to each resource.
+    ///
+    /// # Panics
+    /// When the server refuses.
+    pub async fn watch(&self, filter: Value) -> Watch<'_> {
+        if self.lane.is_modern() {
+            let mut call = self.start("subscriptions/listen", json!({ "notifications": filter }));
+            let granted = call.notification().await;
+            assert_eq!(granted["method"], "notifications/subscriptions/acknowledged");
+            assert_eq!(granted["params"]["notifications"], filter, "not all of the wish was granted");
+            return Watch { client: self, call: Some(call) };
+        }
+        for uri in filter["resourceSubscriptions"].as_array().into_iter().flatten() {
+            let reply = self.request("resources/subscribe", json!({ "uri": uri })).await;
+            assert_eq!(*reply.result(), json!({}));
+        }
+        Watch { client: self, call: None }
+    }
+
+    /// The next message that no request caused. Legacy sessions only.
+    ///
+    /// # Panics
+    /// When the session has ended.
+    pub async fn unsolicited(&self) -> Value {
+        let frame = within("a notice", self.link.unsolicited()).await.expect("the session has ended");
+        decoded(&frame)
+    }
+
+    pub(crate) async fn shake_hands(&self) {
+        let reply = self
+            .request(
+                "initialize",
+                json!({
+                    "protocolVersion": self.lane.revision().as_str(),
+                    "capabilities": self.profile.capabilities,
+                    "clientInfo": { "name": self.profile.name, "version": "1" },
+                }),
+            )
+            .await;
+        assert_eq!(reply.result()["protocolVersion"], self.lane.revision().as_str(), "not what was offered");
+        self.notify("notifications/initialized", json!({})).await;
+    }
+
+    /// The parameters with what the lane's era wants in every request.
+    fn enveloped(&self, mut params: Value) -> Value {
+        if !self.lane.is_modern() {
+            return params;
+        }
+        let Some(members) = params.as_object_mut() else { return params };
+        let meta = members.entry("_meta").or_insert_with(|| json!({}));
+        let Some(meta) = meta.as_object_mut() else { return params };
+        let mut put = |key: &str, value: Value| {
+            meta.entry(key).or_insert(value);
+        };
+        put(params::PROTOCOL_VERSION, self.lane.revision().as_str().into());
+        put(params::CLIENT_CAPABILITIES, self.profile.capabilities.clone());
+        put(params::CLIENT_INFO, json!({ "name": self.profile.name, "version": "1" }));
+        if let Some(level) = *self.level.lock().unwrap() {
+            put(params::LOG_LEVEL, level.into());
+        }
+        params
+    }
+
+    fn checked(&self, id: Option<Value>) -> Checked {
+        Checked { id, rules: self.lane.revision().rules() }
+    }
+
+    async fn say(&self, message: Value) {
+        let sent = self.link.send(Bytes::from(message.to_string()), self.checked(None));
+        Call::new(Value::Null, sent).silence().await;
+    }
+}
+
+/// Change notices, as they come.
+#[derive(Debug)]
+pub struct Watch<'a> {
+    client: &'a Client,
+    call: Option<Call>,
+}
+
+impl Watch<'_> {
+    /// The next notice, without the tag of its subscription: method and parameters.
+    ///
+    /// # Panics
+    /// When the tag is wrong, or something else comes.
+    pub async fn next(&mut self) -> (String, Value) {
+        let mut notice = match &mut self.call {
+            None => self.client.unsolicited().await,
+            Some(call) => {
+                let mut notice = call.notification().await;
+                let meta = notice["params"]["_meta"].take();
+                assert_eq!(meta, json!({ (params::SUBSCRIPTION_ID): call.id() }), "not tagged: {notice}");
+                if let Some(members) = notice["params"].as_object_mut() {
+                    members.remove("_meta");
+                }
+                notice
+            }
+        };
+        let method = notice["method"].as_str().expect("a notice has a method").to_owned();
+        let params = match notice["params"].take() {
+            Value::Null => json!({}),
+            params => params,
+        };
+        (method, params)
+    }
+
+    /// Nothing is due.
+    ///
+    /// # Panics
+    /// When something is.
+    pub async fn is_quiet(&mut self) {
+        match &mut self.call {
+            Some(call) => call.is_quiet().await,
+            None => {
+                let waiting = tokio::time::timeout(std::time::Duration::from_millis(1), self.client.unsolicited());
+                if let Ok(notice) = waiting.await {
+                    panic!("not quiet: {notice}");
+                }
+            }
+        }
+    }
+}
