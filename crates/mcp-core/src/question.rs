@@ -11,8 +11,8 @@ use mcp_wire::types::{
     CreateMessageParams, CreateMessageResult, ElicitAction, ElicitResult, ElicitUrlParams, ListRootsResult, Root,
 };
 use mcp_wire::{Method, RawJson, Revision};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::json;
 
 use crate::form::FormSchema;
 use crate::{HandlerError, RequestContext};
@@ -108,13 +108,12 @@ impl<T: DeserializeOwned + Send + 'static> Question for Form<T> {
         let schema = self.schema.as_ref().map_err(|error| HandlerError::internal(error.clone()))?;
         let rules = revision.rules();
         if rules.elicitation_extended {
-            let params = json!({ "mode": "form", "message": self.message, "requestedSchema": schema });
-            return Ok(RawJson::from(params));
+            return form_params(&FormParams { mode: Some("form"), message: &self.message, requested_schema: schema });
         }
         let schema = schema.for_2025_06_18().ok_or_else(|| {
             HandlerError::tell("this client's protocol revision has no way to choose several values in a form")
         })?;
-        Ok(RawJson::from(json!({ "message": self.message, "requestedSchema": schema })))
+        form_params(&FormParams { mode: None, message: &self.message, requested_schema: &schema })
     }
 
     fn accept(asked: &RawJson, given: &RawJson) -> Result<Self::Answer, String> {
@@ -137,6 +136,20 @@ impl<T: DeserializeOwned + Send + 'static> Question for Form<T> {
         })?;
         content.parse().map(Elicited::Accepted).map_err(|error| format!("content: {error}"))
     }
+}
+
+/// A form on the wire. A struct and no JSON value, which would sort the fields by name.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct FormParams<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mode: Option<&'static str>,
+    message: &'a str,
+    requested_schema: &'a FormSchema,
+}
+
+fn form_params(params: &FormParams<'_>) -> Result<RawJson, HandlerError> {
+    RawJson::from_serialize(params).map_err(HandlerError::internal)
 }
 
 /// A link for the user to open: for everything that must not pass through the client, secrets first of all.
@@ -276,3 +289,23 @@ questions!((A, 0), (B, 1), (C, 2), (D, 3), (E, 4), (F, 5), (G, 6), (H, 7));
 
 /// The methods that questions use; what a client engine has to answer.
 pub const QUESTION_METHODS: [Method; 3] = [Method::ElicitationCreate, Method::SamplingCreateMessage, Method::RootsList];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_form_is_asked_with_its_fields_in_their_order() {
+        let schema = FormSchema::builder()
+            .string("username", |field| field.required())
+            .string("email", |field| field.required())
+            .build()
+            .unwrap();
+        let form = Form::<serde_json::Value>::with_schema("Who are you?", schema);
+        let fields = r#""properties":{"username":{"type":"string"},"email":{"type":"string"}}"#;
+        for revision in [Revision::V2026_07_28, Revision::V2025_06_18] {
+            let params = form.params(revision).unwrap();
+            assert!(params.as_str().contains(fields), "{params:?}");
+        }
+    }
+}

@@ -167,10 +167,21 @@ impl<T: Serialize + schemars::JsonSchema> IntoToolReply for Structured<T> {
 
 /// The arguments of a tool that takes none; anything given is refused by its schema.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[expect(clippy::exhaustive_structs, reason = "there are no arguments")]
 pub struct NoArguments {}
+
+// Not derived: a description would be the same for every such tool and cost tokens in every list.
+#[cfg(feature = "schemars")]
+impl schemars::JsonSchema for NoArguments {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "NoArguments".into()
+    }
+
+    fn json_schema(_generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "object", "properties": {}, "additionalProperties": false })
+    }
+}
 
 #[cfg(feature = "schemars")]
 pub(crate) fn schema_of<T: schemars::JsonSchema>(contract: schemars::generate::Contract) -> RawJson {
