@@ -10,17 +10,34 @@ use mcp_core::Server;
 use mcp_wire::params;
 use serde_json::{Value, json};
 
-use crate::call::{Call, Reply};
+use crate::call::{Call, Reply, Running};
+use crate::http::{Http, HttpAnswer};
 use crate::lane::{Lane, Profile};
 use crate::memory::Memory;
 use crate::wire::{Checked, decoded};
 use crate::within;
 
+/// How frames get to the server.
+#[derive(Debug)]
+pub(crate) enum Link {
+    Memory(Memory),
+    Http(Http),
+}
+
+impl Link {
+    fn send(&self, frame: Bytes, checked: Checked) -> Running {
+        match self {
+            Self::Memory(link) => link.send(frame, checked),
+            Self::Http(link) => link.send(frame, checked),
+        }
+    }
+}
+
 /// A client, connected to a server.
 #[derive(Debug)]
 pub struct Client {
     lane: Lane,
-    link: Memory,
+    link: Link,
     server: Server,
     profile: Profile,
     next_id: AtomicI64,
@@ -29,7 +46,7 @@ pub struct Client {
 }
 
 impl Client {
-    pub(crate) fn new(lane: Lane, link: Memory, server: Server, profile: Profile) -> Self {
+    pub(crate) fn new(lane: Lane, link: Link, server: Server, profile: Profile) -> Self {
         Self { lane, link, server, profile, next_id: AtomicI64::new(1), level: Mutex::new(None) }
     }
 
@@ -80,8 +97,23 @@ impl Client {
         self.say(message).await;
     }
 
-    /// Takes a request back.
-    pub async fn cancel(&self, id: &Value) {
+    /// Takes a request back, in the way that the lane has, after which the server says nothing more about it.
+    ///
+    /// # Panics
+    /// When it does.
+    pub async fn cancel(&self, call: Call) {
+        if matches!(&self.link, Link::Http(link) if link.is_modern()) {
+            // Closing the stream is the only way; nobody is there to hear anything more.
+            drop(call);
+            crate::idle().await;
+            return;
+        }
+        self.withdraw(call.id()).await;
+        call.silence().await;
+    }
+
+    /// Says that the request with this id is not wanted any more.
+    pub async fn withdraw(&self, id: &Value) {
         self.notify("notifications/cancelled", json!({ "requestId": id })).await;
     }
 
@@ -104,6 +136,22 @@ impl Client {
     /// Sends bytes as they are, to read item by item what is said in reply.
     pub fn start_raw(&self, frame: impl Into<Bytes>) -> Call {
         Call::new(Value::Null, self.link.send(frame.into(), self.checked(None)))
+    }
+
+    /// Sends an HTTP request as a test likes it; `edit` starts from the headers of an ordinary one with this body.
+    ///
+    /// # Panics
+    /// When the lane is not of HTTP.
+    pub async fn http(
+        &self,
+        method: ::http::Method,
+        body: impl Into<Bytes>,
+        edit: impl FnOnce(&mut ::http::HeaderMap),
+    ) -> HttpAnswer {
+        match &self.link {
+            Link::Http(link) => within("an answer of HTTP", link.exchange(method, body.into(), edit)).await,
+            Link::Memory(_) => panic!("there is no HTTP in memory"),
+        }
     }
 
     /// Asks for log messages of this level and above: for the session, or with each request from now on.
@@ -143,8 +191,13 @@ impl Client {
     /// # Panics
     /// When the session has ended.
     pub async fn unsolicited(&self) -> Value {
-        let frame = within("a notice", self.link.unsolicited()).await.expect("the session has ended");
-        decoded(&frame)
+        let notice = within("a notice", async {
+            match &self.link {
+                Link::Memory(link) => link.unsolicited().await.map(|frame| decoded(&frame)),
+                Link::Http(link) => link.unsolicited().await,
+            }
+        });
+        notice.await.expect("the session has ended")
     }
 
     pub(crate) async fn shake_hands(&self) {

@@ -6,7 +6,8 @@ use mcp_core::{Principal, Server, ServerBuilder};
 use mcp_wire::{Era, Revision};
 use serde_json::{Value, json};
 
-use crate::client::Client;
+use crate::client::{Client, Link};
+use crate::http::{Endpoint, Http};
 use crate::memory::Memory;
 
 /// A carrier and a revision.
@@ -19,6 +20,7 @@ pub struct Lane {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Carrier {
     Memory,
+    Http,
 }
 
 impl Lane {
@@ -26,6 +28,10 @@ impl Lane {
     pub const MEMORY_LEGACY: Self = Self { carrier: Carrier::Memory, revision: Revision::NEWEST_LEGACY };
     /// Frames handed to the engine in place, the newest revision.
     pub const MEMORY_MODERN: Self = Self { carrier: Carrier::Memory, revision: Revision::V2026_07_28 };
+    /// hyper over a pipe, the newest revision with a handshake.
+    pub const HTTP_LEGACY: Self = Self { carrier: Carrier::Http, revision: Revision::NEWEST_LEGACY };
+    /// hyper over a pipe, the newest revision.
+    pub const HTTP_MODERN: Self = Self { carrier: Carrier::Http, revision: Revision::V2026_07_28 };
 
     /// The revision that clients of this lane speak.
     #[must_use]
@@ -37,6 +43,12 @@ impl Lane {
     #[must_use]
     pub fn is_modern(self) -> bool {
         self.revision.era() == Era::Modern
+    }
+
+    /// Whether messages travel over HTTP.
+    #[must_use]
+    pub fn is_http(self) -> bool {
+        self.carrier == Carrier::Http
     }
 
     /// `modern` or `legacy`, whichever this lane is.
@@ -56,7 +68,8 @@ impl Lane {
     /// Mounts a server.
     #[must_use]
     pub fn host(self, server: &Server) -> Host {
-        Host { lane: self, server: server.clone() }
+        let endpoint = self.is_http().then(|| Endpoint::new(server));
+        Host { lane: self, server: server.clone(), endpoint }
     }
 
     /// Builds a server, mounts it and connects one client to it.
@@ -74,6 +87,8 @@ impl Lane {
 pub struct Host {
     lane: Lane,
     server: Server,
+    /// Where all clients of this host call, over HTTP.
+    endpoint: Option<Endpoint>,
 }
 
 /// What a client is and says of itself.
@@ -83,6 +98,8 @@ pub struct Profile {
     pub name: &'static str,
     /// What it declares.
     pub capabilities: Value,
+    /// What it was granted.
+    pub scopes: &'static [&'static str],
 }
 
 impl Default for Profile {
@@ -93,7 +110,7 @@ impl Default for Profile {
             "sampling": { "tools": {}, "context": {} },
             "elicitation": { "form": {}, "url": {} },
         });
-        Self { name: "ann", capabilities }
+        Self { name: "ann", capabilities, scopes: &[] }
     }
 }
 
@@ -117,8 +134,23 @@ impl Profile {
     }
 
     pub(crate) fn principal(&self) -> Principal {
-        Principal::new("test", "https://issuer.example", self.name)
+        principal(self.name).with_scopes(self.scopes.iter().copied())
     }
+
+    /// What the client shows to prove itself.
+    pub(crate) fn token(&self) -> String {
+        [&[self.name], self.scopes].concat().join("~")
+    }
+
+    /// Whose token this is.
+    pub(crate) fn read_token(token: &str) -> Option<Principal> {
+        let mut parts = token.split('~');
+        Some(principal(parts.next().filter(|name| !name.is_empty())?).with_scopes(parts))
+    }
+}
+
+fn principal(name: &str) -> Principal {
+    Principal::new("test", "https://issuer.example", name)
 }
 
 impl Host {
@@ -126,6 +158,15 @@ impl Host {
     #[must_use]
     pub fn server(&self) -> &Server {
         &self.server
+    }
+
+    /// How many sessions are open at the endpoint.
+    ///
+    /// # Panics
+    /// When the lane is not of HTTP.
+    #[must_use]
+    pub fn open_sessions(&self) -> usize {
+        self.endpoint.as_ref().expect("an endpoint").service().open_sessions()
     }
 
     /// A client that can be asked everything, its handshake done.
@@ -148,8 +189,9 @@ impl Host {
     /// A client that has not said anything yet.
     #[must_use]
     pub fn strange(&self, profile: Profile) -> Client {
-        let link = match self.lane.carrier {
-            Carrier::Memory => Memory::new(&self.server, profile.principal()),
+        let link = match &self.endpoint {
+            None => Link::Memory(Memory::new(&self.server, profile.principal())),
+            Some(endpoint) => Link::Http(Http::new(endpoint.clone(), self.lane.revision, &profile)),
         };
         Client::new(self.lane, link, self.server.clone(), profile)
     }

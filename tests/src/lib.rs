@@ -20,6 +20,7 @@
 
 mod call;
 mod client;
+mod http;
 mod interview;
 mod lane;
 mod memory;
@@ -27,6 +28,7 @@ mod wire;
 
 pub use call::{Call, Item, Reply};
 pub use client::{Client, Watch};
+pub use http::HttpAnswer;
 pub use interview::{Interview, Question};
 pub use lane::{Host, Lane, Profile};
 
@@ -68,6 +70,14 @@ macro_rules! lanes {
             $($crate::mount!(memory_modern, everywhere, $common);)*
             $($($crate::mount!(memory_modern, $which, $name);)+)*
         }
+        mod http_legacy {
+            $($crate::mount!(http_legacy, everywhere, $common);)*
+            $($($crate::mount!(http_legacy, $which, $name);)+)*
+        }
+        mod http_modern {
+            $($crate::mount!(http_modern, everywhere, $common);)*
+            $($($crate::mount!(http_modern, $which, $name);)+)*
+        }
 
         /// What is not mounted in every lane: the behaviour, where it is mounted, and why not elsewhere.
         pub(crate) const LEFT_OUT: &[(&str, &str, &str)] = &[
@@ -88,6 +98,14 @@ macro_rules! mount {
     (memory_modern, modern, $name:ident) => { $crate::mount!(@ $name, MEMORY_MODERN); };
     (memory_modern, memory, $name:ident) => { $crate::mount!(@ $name, MEMORY_MODERN); };
     (memory_modern, memory_modern, $name:ident) => { $crate::mount!(@ $name, MEMORY_MODERN); };
+    (http_legacy, everywhere, $name:ident) => { $crate::mount!(@ $name, HTTP_LEGACY); };
+    (http_legacy, legacy, $name:ident) => { $crate::mount!(@ $name, HTTP_LEGACY); };
+    (http_legacy, http, $name:ident) => { $crate::mount!(@ $name, HTTP_LEGACY); };
+    (http_legacy, http_legacy, $name:ident) => { $crate::mount!(@ $name, HTTP_LEGACY); };
+    (http_modern, everywhere, $name:ident) => { $crate::mount!(@ $name, HTTP_MODERN); };
+    (http_modern, modern, $name:ident) => { $crate::mount!(@ $name, HTTP_MODERN); };
+    (http_modern, http, $name:ident) => { $crate::mount!(@ $name, HTTP_MODERN); };
+    (http_modern, http_modern, $name:ident) => { $crate::mount!(@ $name, HTTP_MODERN); };
     (@ $name:ident, $lane:ident) => {
         #[::tokio::test(start_paused = true)]
         async fn $name() {
