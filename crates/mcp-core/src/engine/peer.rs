@@ -24,8 +24,10 @@ use crate::{ClientFacts, Principal, Server};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Scope {
-    /// Each message stands alone.
+    /// Each message stands alone. Legacy ones count as [`Revision::HTTP_DEFAULT`].
     Single,
+    /// Each message stands alone, and legacy ones speak this revision.
+    Stateless(Revision),
     /// The messages belong to a session.
     Session(Session),
     /// The messages come over one connection, whose handshake, if any, is its session.
@@ -40,7 +42,7 @@ pub struct Peer {
 }
 
 enum Inner {
-    Single,
+    Single(Revision),
     Session(Session),
     Connection { ids: Arc<Ids>, session: OnceLock<Session> },
 }
@@ -48,7 +50,8 @@ enum Inner {
 impl Peer {
     pub(crate) fn new(server: Server, principal: Principal, scope: Scope) -> Self {
         let scope = match scope {
-            Scope::Single => Inner::Single,
+            Scope::Single => Inner::Single(Revision::HTTP_DEFAULT),
+            Scope::Stateless(revision) => Inner::Single(revision),
             Scope::Session(session) => Inner::Session(session),
             Scope::Connection => {
                 let ids = Arc::new(Ids::new(server.limits().in_flight_per_peer));
@@ -129,8 +132,8 @@ impl Peer {
         }
         let (revision, client) = match (session, &self.scope) {
             (Some(session), _) => (session.revision(), session.client().clone()),
-            // Sessions are off: each request stands alone, under the revision that says nothing of itself.
-            (None, Inner::Single) => (Revision::HTTP_DEFAULT, ClientFacts::default()),
+            // Sessions are off: nothing is known of the client but what it speaks.
+            (None, Inner::Single(revision)) => (*revision, ClientFacts::default()),
             (None, _) if request.method == Method::Ping => (Revision::NEWEST_LEGACY, ClientFacts::default()),
             (None, _) => return refused(&Legacy { message: Message::Request(request), head }.without_session(), None),
         };
@@ -201,7 +204,7 @@ impl Peer {
     #[must_use]
     pub fn session(&self) -> Option<&Session> {
         match &self.scope {
-            Inner::Single => None,
+            Inner::Single(_) => None,
             Inner::Session(session) => Some(session),
             Inner::Connection { session, .. } => session.get(),
         }
@@ -213,7 +216,7 @@ impl Peer {
 
     fn ids(&self) -> Option<&Arc<Ids>> {
         match &self.scope {
-            Inner::Single => None,
+            Inner::Single(_) => None,
             Inner::Session(session) => Some(session.ids()),
             Inner::Connection { ids, .. } => Some(ids),
         }

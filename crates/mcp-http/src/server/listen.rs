@@ -88,22 +88,26 @@ impl Listener {
     /// Serves until `shutdown` completes, then ends in order: no new connections, subscriptions get their closing
     /// result, requests get their grace.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
-        let closing = CancellationToken::new();
+        let ending = Ending { closing: CancellationToken::new(), cut: CancellationToken::new() };
         let connections = TaskTracker::new();
-        closing_on(shutdown, &closing, self.accept(&connections, &closing)).await;
+        first_of(self.accept(&connections, &ending), shutdown).await;
+        ending.closing.cancel();
         connections.close();
         let server = self.service.server();
-        let drained = async {
-            // What is left after the grace is cancelled by the server and ends by itself.
-            let () = server.shutdown(self.grace).await;
+        let cancelled = async {
+            server.shutdown(self.grace).await;
             self.service.end_sessions();
+            // Handlers may notice; then whatever still holds a connection is cut off.
+            tokio::time::sleep(server.limits().cancel_grace).await;
+            ending.cut.cancel();
             connections.wait().await;
         };
-        first_of(connections.wait(), drained).await;
+        first_of(connections.wait(), cancelled).await;
         self.service.end_sessions();
+        server.stopped().cancel();
     }
 
-    async fn accept(&self, connections: &TaskTracker, closing: &CancellationToken) {
+    async fn accept(&self, connections: &TaskTracker, ending: &Ending) {
         let places = Arc::new(Semaphore::new(self.max_connections));
         let mut sweep = tokio::time::interval(SWEEP);
         loop {
@@ -116,7 +120,7 @@ impl Listener {
             };
             match accepted {
                 Ok((socket, _)) => {
-                    let served = self.serve(socket, closing.clone());
+                    let served = self.serve(socket, ending.clone());
                     connections.spawn(async move {
                         served.await;
                         drop(place);
@@ -130,7 +134,7 @@ impl Listener {
         }
     }
 
-    fn serve(&self, socket: TcpStream, closing: CancellationToken) -> impl Future<Output = ()> + use<> {
+    fn serve(&self, socket: TcpStream, ending: Ending) -> impl Future<Output = ()> + use<> {
         // Small frames go out at once; a failure costs speed only.
         let _ = socket.set_nodelay(true);
         let service = self.service.clone();
@@ -143,24 +147,25 @@ impl Listener {
             let mut builder = http1::Builder::new();
             builder.timer(TokioTimer::new()).header_read_timeout(header_timeout);
             let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(socket), handler));
-            let ended = match first_of(connection.as_mut(), closing.cancelled()).await {
-                Either::First(ended) => ended,
+            let ended = match first_of(connection.as_mut(), ending.closing.cancelled()).await {
+                Either::First(ended) => Some(ended),
                 Either::Second(()) => {
                     connection.as_mut().graceful_shutdown();
-                    connection.await
+                    ending.cut.run_until_cancelled(connection).await
                 }
             };
-            if let Err(error) = ended {
+            if let Some(Err(error)) = ended {
                 tracing::debug!(%error, "a connection ended with an error");
             }
         }
     }
 }
 
-/// Drives `work` until `shutdown` completes.
-async fn closing_on(shutdown: impl Future<Output = ()>, closing: &CancellationToken, work: impl Future<Output = ()>) {
-    first_of(work, shutdown).await;
-    closing.cancel();
+/// How a connection is told to end: after the request it serves, or at once.
+#[derive(Clone)]
+struct Ending {
+    closing: CancellationToken,
+    cut: CancellationToken,
 }
 
 enum Either<A, B> {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use mcp_core::schema::MirroredParameter;
 use mcp_core::{Carrier, Classified, Head, Legacy, Outbound, Principal, Scope, Session, Sessions};
-use mcp_wire::{ErrorCode, Message, RawJson, RpcError, encode_error};
+use mcp_wire::{ErrorCode, Message, RawJson, Revision, RpcError, encode_error};
 
 pub(super) use self::stream::{Notices, Reader};
 use self::stream::{Placed, Streams};
@@ -39,7 +39,7 @@ pub(super) async fn answer(
         return initialize(shared, principal, message);
     }
     if !shared.config.sessions {
-        return alone(shared, principal, message).await;
+        return alone(shared, principal, message, declared).await;
     }
     let (session, streams) = match find(shared, &principal, headers) {
         Ok(Some(found)) => found,
@@ -73,7 +73,8 @@ pub(super) async fn answer(
             }
             match stream.response().await {
                 Some((frame, hint)) => respond(shared, frame, &hint),
-                None => empty(StatusCode::SERVICE_UNAVAILABLE),
+                // The client took its request back, or its session ended.
+                None => empty(StatusCode::OK),
             }
         }
     }
@@ -137,8 +138,10 @@ fn initialize(shared: &Shared, principal: Principal, message: Legacy) -> Respons
 }
 
 /// A request without sessions: it stands alone, and its connection is all it has.
-async fn alone(shared: &Shared, principal: Principal, message: Legacy) -> Response<HttpBody> {
-    let peer = shared.server.peer(principal, Scope::Single);
+async fn alone(shared: &Shared, principal: Principal, message: Legacy, declared: Option<&str>) -> Response<HttpBody> {
+    // The era is decided; a revision of the other one cannot stand here.
+    let revision = declared.and_then(|declared| declared.parse().ok()).unwrap_or(Revision::HTTP_DEFAULT);
+    let peer = shared.server.peer(principal, Scope::Stateless(revision));
     let mut exchange = peer.receive_from(Classified::from(message), &Carried { streams: false });
     if exchange.is_over() {
         return empty(StatusCode::ACCEPTED);
