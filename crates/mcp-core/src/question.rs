@@ -195,7 +195,15 @@ impl Question for Visit {
 }
 
 fn elicited(given: &RawJson) -> Result<ElicitResult, String> {
-    given.parse().map_err(|_| "it must be an object with \"action\": \"accept\", \"decline\" or \"cancel\"".to_owned())
+    object(given).map_err(|_| "it must be an object with \"action\": \"accept\", \"decline\" or \"cancel\"".to_owned())
+}
+
+/// Decodes an object: a derived decoder takes an array of the members' values as well.
+fn object<T: DeserializeOwned>(given: &RawJson) -> Result<T, String> {
+    if !given.is_object() {
+        return Err(format!("not {}", given.kind().with_article()));
+    }
+    given.parse().map_err(|error| error.to_string())
 }
 
 /// A question to the client's model.
@@ -223,7 +231,7 @@ impl Question for Sample {
     }
 
     fn accept(_asked: &RawJson, given: &RawJson) -> Result<Self::Answer, String> {
-        given.parse().map_err(|error| format!("it must be a CreateMessageResult: {error}"))
+        object(given).map_err(|error| format!("it must be a CreateMessageResult: {error}"))
     }
 }
 
@@ -247,7 +255,7 @@ impl Question for ListRoots {
 
     fn accept(_asked: &RawJson, given: &RawJson) -> Result<Self::Answer, String> {
         let result: ListRootsResult =
-            given.parse().map_err(|error| format!("it must be a ListRootsResult: {error}"))?;
+            object(given).map_err(|error| format!("it must be a ListRootsResult: {error}"))?;
         Ok(result.roots)
     }
 }

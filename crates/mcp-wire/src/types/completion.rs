@@ -16,9 +16,10 @@ use super::MetaObject;
 #[non_exhaustive]
 pub struct CompleteParams {
     /// The prompt or the template that has the argument.
-    #[serde(rename = "ref")]
+    #[serde(rename = "ref", deserialize_with = "super::object")]
     pub reference: Reference,
     /// The argument and what was typed so far.
+    #[serde(deserialize_with = "super::object")]
     pub argument: CompletionArgument,
     /// What is already known.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -17,8 +17,10 @@ pub struct InitializeParams {
     /// The newest revision that the client speaks.
     pub protocol_version: String,
     /// What the client can do.
+    #[serde(deserialize_with = "super::object")]
     pub capabilities: ClientCapabilities,
     /// What the client is.
+    #[serde(deserialize_with = "super::object")]
     pub client_info: Implementation,
     /// Metadata of the request.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]

@@ -5,6 +5,11 @@
 //! writes into every result (`resultType`, caching hints, the server's name) stands in no type here.
 //! Spec: 2026-07-28 schema, "Common Types"
 
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::RawJson;
@@ -236,6 +241,25 @@ fn milliseconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Er
 fn known_scope<'de, D: Deserializer<'de>>(deserializer: D) -> Result<CacheScope, D::Error> {
     let scope = Option::<String>::deserialize(deserializer)?;
     Ok(if scope.as_deref() == Some("public") { CacheScope::Public } else { CacheScope::Private })
+}
+
+/// Decodes a member that has to be an object: a derived decoder takes an array of the members' values as well.
+pub(crate) fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
+    struct Object<T>(PhantomData<T>);
+
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for Object<T> {
+        type Value = T;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+            T::deserialize(MapAccessDeserializer::new(map))
+        }
+    }
+
+    deserializer.deserialize_map(Object(PhantomData))
 }
 
 /// Decodes a member for which `null` is a value of its own and only absence means none.

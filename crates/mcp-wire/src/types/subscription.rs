@@ -79,6 +79,7 @@ impl SubscriptionFilter {
 #[non_exhaustive]
 pub struct ListenParams {
     /// What is wanted; required, though it may be empty.
+    #[serde(deserialize_with = "super::object")]
     pub notifications: SubscriptionFilter,
     /// Metadata of the request.
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
@@ -139,7 +140,7 @@ mod tests {
 
     #[test]
     fn parameters_without_notifications_are_refused_and_an_empty_filter_is_not() {
-        for text in ["{}", r#"{"notifications":null}"#, r#"{"notifications":[1]}"#] {
+        for text in ["{}", r#"{"notifications":null}"#, r#"{"notifications":[]}"#] {
             assert!(serde_json::from_str::<ListenParams>(text).is_err(), "{text}");
         }
         let empty: ListenParams = serde_json::from_str(r#"{"notifications":{"unknown":true}}"#).unwrap();
