@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::mpsc;
-use tokio::task::AbortHandle;
+use tokio::task::JoinHandle;
 
 use crate::{idle, within};
 
@@ -102,7 +102,7 @@ impl Reply {
 #[derive(Debug)]
 pub(crate) struct Running {
     items: mpsc::Receiver<Item>,
-    task: AbortHandle,
+    task: Option<JoinHandle<()>>,
 }
 
 impl Running {
@@ -112,18 +112,29 @@ impl Running {
     {
         let (sender, items) = mpsc::channel(1024);
         #[expect(clippy::disallowed_methods, reason = "aborted when the call is dropped")]
-        let task = tokio::spawn(reader(sender)).abort_handle();
-        Self { items, task }
+        let task = tokio::spawn(reader(sender));
+        Self { items, task: Some(task) }
     }
 
     pub(crate) async fn next(&mut self) -> Option<Item> {
-        self.items.recv().await
+        let item = self.items.recv().await;
+        // What the reader found wrong is the test's to fail of.
+        if item.is_none()
+            && let Some(task) = self.task.take()
+            && let Err(error) = task.await
+            && let Ok(panic) = error.try_into_panic()
+        {
+            std::panic::resume_unwind(panic);
+        }
+        item
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.task.abort();
+        if let Some(task) = &self.task {
+            task.abort();
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use bytes::Bytes;
 use mcp_core::Server;
-use mcp_wire::params;
+use mcp_wire::{Revision, params};
 use serde_json::{Value, json};
 
 use crate::call::{Call, Reply, Running};
@@ -133,6 +133,24 @@ impl Client {
         Call::new(Value::Null, self.link.send(frame.into(), self.checked(None))).reply().await
     }
 
+    /// As [`Self::raw`], where the answer is to be one of another revision than the lane's.
+    pub async fn raw_of(&self, revision: Revision, frame: impl Into<Bytes>) -> Reply {
+        let checked = Checked { id: None, rules: revision.rules() };
+        Call::new(Value::Null, self.link.send(frame.into(), checked)).reply().await
+    }
+
+    /// The id of the session. Legacy HTTP only.
+    ///
+    /// # Panics
+    /// When there is none.
+    #[must_use]
+    pub fn session_id(&self) -> String {
+        match &self.link {
+            Link::Http(link) => link.session_id().expect("a session"),
+            Link::Memory(_) => panic!("the session of a connection has no id"),
+        }
+    }
+
     /// Sends bytes as they are, to read item by item what is said in reply.
     pub fn start_raw(&self, frame: impl Into<Bytes>) -> Call {
         Call::new(Value::Null, self.link.send(frame.into(), self.checked(None)))
@@ -216,7 +234,11 @@ impl Client {
     }
 
     /// The parameters with what the lane's era wants in every request.
-    fn enveloped(&self, mut params: Value) -> Value {
+    ///
+    /// # Panics
+    /// Never, but for another test that panicked.
+    #[must_use]
+    pub fn enveloped(&self, mut params: Value) -> Value {
         if !self.lane.is_modern() {
             return params;
         }

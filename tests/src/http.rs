@@ -140,6 +140,10 @@ impl Http {
         self.revision.era() == Era::Modern
     }
 
+    pub(crate) fn session_id(&self) -> Option<String> {
+        self.session.lock().unwrap().clone()
+    }
+
     /// Sends a frame and reads what is said in reply, in the background.
     pub(crate) fn send(&self, frame: Bytes, checked: Checked) -> Running {
         let (this, headers) = (self.clone(), self.headers(&frame));
@@ -221,6 +225,7 @@ impl Http {
             let member = match method {
                 "tools/call" | "prompts/get" => "name",
                 "resources/read" => "uri",
+                "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
                 _ => return headers,
             };
             if let Some(name) = message["params"][member].as_str() {

@@ -2,16 +2,25 @@
 //!
 //! Why here: one binary, so that the library under test is linked once. See the library of this package for lanes.
 
-#[cfg(test)]
-mod tools;
+macro_rules! behaviours {
+    ($($name:ident),+ $(,)?) => {
+        $(#[cfg(test)] mod $name;)+
 
-/// Prints, and checks for holes, the one table of what is not mounted in every lane.
-#[cfg(test)]
-#[test]
-#[expect(clippy::print_stdout, reason = "the table is for a reader of the test's output")]
-fn lanes_left_out_say_why() {
-    for (behaviour, mounted, why) in [tools::LEFT_OUT].into_iter().flatten() {
-        assert!(why.split(' ').count() >= 4, "{behaviour} is mounted in {mounted} only and does not say why");
-        println!("{behaviour}: {mounted} only, for {why}");
-    }
+        /// Prints, and checks for holes, the one table of what is not mounted in every lane.
+        #[cfg(test)]
+        #[test]
+        #[expect(clippy::print_stdout, reason = "the table is for a reader of the test's output")]
+        fn lanes_left_out_say_why() {
+            for (behaviour, mounted, why) in [$($name::LEFT_OUT),+].into_iter().flatten() {
+                assert!(why.split(' ').count() >= 4, "{behaviour} is mounted in {mounted} only and does not say why");
+                println!("{behaviour}: {mounted} only, for {why}");
+            }
+        }
+    };
+}
+
+behaviours! {
+    discover,
+    initialize,
+    tools,
 }
