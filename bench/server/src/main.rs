@@ -1,3 +1,86 @@
-//! Skeleton.
+//! Our server under the benchmarks' load, every check on.
+//!
+//! Why here: what is measured is what users get, so nothing is switched off and nothing is logged.
+//! Invariants: settings come from the environment, so that every server of a comparison is started alike: `PORT` (0, the
+//! default, picks one), `WORKERS` (1 or 2), `TOOLS` (2 or more, `echo` and `add` among them), `MODE` (`http`).
 
-fn main() {}
+mod tools;
+
+use std::env;
+use std::error::Error;
+use std::io::{self, Write as _};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::ExitCode;
+use std::str::FromStr;
+
+use mcp_core::{Limits, Server};
+use mcp_http::server::{HttpConfig, HttpService, Listener};
+use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// All tools fit on one page.
+const PAGE: usize = 100;
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+fn main() -> ExitCode {
+    match env::var("MODE").as_deref() {
+        Ok("http") | Err(env::VarError::NotPresent) => {}
+        Ok("stdio") => return fail(2, "the mode stdio is not available yet"),
+        _ => return fail(2, "MODE is http or stdio"),
+    }
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => fail(1, &problem.to_string()),
+    }
+}
+
+fn run() -> Outcome<()> {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, number_from("PORT", 0)?));
+    let server = server(number_from("TOOLS", 2)?)?;
+    runtime(number_from("WORKERS", 1)?)?.block_on(serve(address, server))
+}
+
+fn server(tools: usize) -> Outcome<Server> {
+    let mut limits = Limits::default();
+    limits.page = PAGE;
+    let mut builder = Server::builder("bench", "1.0.0").limits(limits);
+    for tool in tools::all(tools) {
+        builder = builder.tool(tool);
+    }
+    Ok(builder.build()?)
+}
+
+fn runtime(workers: usize) -> io::Result<Runtime> {
+    match workers {
+        0 | 1 => Builder::new_current_thread().enable_all().build(),
+        more => Builder::new_multi_thread().worker_threads(more).enable_all().build(),
+    }
+}
+
+/// Serves until SIGTERM.
+async fn serve(address: SocketAddr, server: Server) -> Outcome<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let service = HttpService::new(server, HttpConfig::new(mcp_auth::Anonymous));
+    let listener = Listener::bind(address, service).await?;
+    let mut stdout = io::stdout();
+    writeln!(stdout, "listening on http://{}/mcp", listener.local_addr()?)?;
+    stdout.flush()?;
+    listener
+        .run(async move {
+            terminate.recv().await;
+        })
+        .await;
+    Ok(())
+}
+
+fn number_from<N: FromStr>(variable: &str, otherwise: N) -> Outcome<N> {
+    let Ok(text) = env::var(variable) else { return Ok(otherwise) };
+    text.parse().map_err(|_| format!("{variable} is no number it can take: {text}").into())
+}
+
+fn fail(status: u8, problem: &str) -> ExitCode {
+    // Where even stderr is closed there is nobody left to tell.
+    let _unheard = writeln!(io::stderr(), "bench-server: {problem}");
+    ExitCode::from(status)
+}

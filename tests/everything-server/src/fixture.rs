@@ -1,0 +1,37 @@
+//! Puts the server together.
+//!
+//! Why here: the program and the behaviour tests serve the same server.
+//! Invariants: the first tool needs no arguments and the first resource can be read, so that a client that picks the
+//! first of a list gets an answer.
+
+use mcp_core::{RegistrationError, Server};
+
+use crate::{asking, prompts, resources, tools};
+
+/// The sample server, ready for any transport.
+///
+/// # Errors
+/// When something could not be registered, or there is no randomness for its key.
+pub fn server() -> Result<Server, RegistrationError> {
+    let mut builder = Server::builder("everything-server", env!("CARGO_PKG_VERSION"))
+        .instructions("A sample with one of everything. Every tool can be called at will; none has lasting effects.");
+    for tool in tools::all().into_iter().chain(asking::tools()) {
+        builder = builder.tool(tool);
+    }
+    for resource in resources::direct() {
+        builder = builder.resource(resource);
+    }
+    builder = builder.resource_template(resources::template());
+    for prompt in prompts::all() {
+        builder = builder.prompt(prompt);
+    }
+    builder.build()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn everything_can_be_registered() {
+        super::server().unwrap();
+    }
+}

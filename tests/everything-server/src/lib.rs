@@ -1,0 +1,12 @@
+//! The sample server: every feature of the engine once, through its public API.
+//!
+//! Read `tools.rs` first, then `asking.rs` for tools that ask the client something. The names are those that the
+//! official conformance suite calls; nothing else here knows of it.
+
+mod asking;
+mod fixture;
+mod prompts;
+mod resources;
+mod tools;
+
+pub use fixture::server;
