@@ -25,3 +25,12 @@
 pub mod codec;
 #[cfg(feature = "server")]
 pub mod server;
+
+// The pages' code is compiled and run with the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct FrontPage;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -35,3 +35,8 @@ pub use pending::{Pending, PendingFull};
 pub use raw::{JsonKind, RawJson};
 pub use revision::{Era, Revision, Rules, UnknownRevision};
 pub use transport::{MessageReader, MessageWriter, Transport, TransportError};
+
+// The pages' code is compiled and run with the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
