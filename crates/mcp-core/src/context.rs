@@ -236,7 +236,7 @@ impl RequestContext {
         Ok(())
     }
 
-    /// Asks for the call to go on in the background as a task. Without the tasks extension it stays as it is.
+    /// Asks for the call to go on in the background as a task. There are no tasks yet, so the call stays as it is.
     ///
     /// # Errors
     /// None yet.

@@ -21,7 +21,8 @@ use crate::tool::ToolReply;
 /// Runs a tool. Most tools are closures given to [`Tool::typed`](crate::Tool::typed).
 #[async_trait]
 pub trait ToolHandler: Send + Sync + 'static {
-    /// Runs the tool once with arguments that match its input schema.
+    /// Runs the tool once, with arguments that match its input schema unless
+    /// [that check was left out](crate::Tool::without_argument_check).
     ///
     /// May run again for the same call when it asks the client something: see [`RequestContext::ask`]. Dropping the
     /// future is the last step of a cancellation; [`RequestContext::cancelled`] tells before.
@@ -131,7 +132,8 @@ impl HandlerError {
         Self::new(Fault::NotFound)
     }
 
-    /// The client did not declare `capability` on this request: -32021 where the revision has it.
+    /// The client did not declare `capability`: -32021 where the revision has it; before, a tool's failure that the model
+    /// reads, and -32602 from anything but a tool.
     #[must_use]
     pub fn missing_capability(capability: ClientCapability) -> Self {
         Self::new(Fault::Missing(vec![capability]))

@@ -65,3 +65,8 @@ pub use uri_template::{
     MAX_TEMPLATE_BYTES, MAX_TEMPLATE_VARIABLES, MAX_URI_BYTES, Specificity, UriTemplate, UriTemplateError,
     VariableValue, Variables,
 };
+
+// The pages' code is compiled and run with the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

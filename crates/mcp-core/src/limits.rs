@@ -37,7 +37,8 @@ pub struct Limits {
     pub call_timeout: Option<Duration>,
     /// How long a cancelled handler may take to notice, before it is dropped. Default 2 seconds.
     pub cancel_grace: Duration,
-    /// Legacy sessions. Default 10,000. Beyond: the handshake is refused with -32603.
+    /// Legacy sessions. Default 10,000. Beyond: the handshake is refused with -32603. What is not used of this serves
+    /// for `subscriptions`, and the other way round: their sum is the bound for both together.
     pub sessions: usize,
     /// How long a legacy session lives without a message. Default 30 minutes.
     pub session_idle: Duration,
@@ -45,7 +46,7 @@ pub struct Limits {
     pub subscribed_uris: usize,
     /// Bytes of one such URI. Default 8 KiB. Beyond: -32602.
     pub uri_bytes: usize,
-    /// Open `subscriptions/listen` streams. Default 10,000. Beyond: -32603.
+    /// Open `subscriptions/listen` streams, in one sum with `sessions`. Default 10,000. Beyond: -32603.
     pub subscriptions: usize,
     /// Blocking handlers that run at a time. Default 64. Beyond: they wait.
     pub blocking: usize,

@@ -73,8 +73,8 @@ impl Principal {
         self
     }
 
-    /// Sets when the proof of identity ends. Default: never. Nobody is refused by this value alone: transports end
-    /// their long streams by it.
+    /// Sets when the proof of identity ends. Default: never. Nobody is refused by this value: the provider checks it with
+    /// every request, and it is kept for transports that end long streams by it, which `mcp-http` does not do yet.
     #[must_use]
     pub fn with_expiry(mut self, expires_at: SystemTime) -> Self {
         self.identity_mut().expires_at = Some(expires_at);

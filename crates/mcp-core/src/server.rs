@@ -500,13 +500,15 @@ impl Server {
 
     /// Ends the server: subscriptions get their closing result at once, calls have `grace` to finish, then everything is
     /// cancelled. Transports stop taking messages before they call this.
+    ///
+    /// Takes `grace`, however early the calls finish: who knows that nothing is under way drops the future.
     pub async fn shutdown(&self, grace: Duration) {
         self.0.hub.close();
         tokio::time::sleep(grace).await;
         self.0.root.cancel();
     }
 
-    /// Completes when the server has shut down.
+    /// A token that is cancelled when the grace of a shutdown has passed; calls under way are cancelled by it.
     #[must_use]
     pub fn stopped(&self) -> CancellationToken {
         self.0.root.clone()

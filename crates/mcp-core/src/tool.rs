@@ -248,8 +248,9 @@ impl Tool {
         tool
     }
 
-    /// A tool that blocks its thread. It runs on a pool of [`Limits::blocking`](crate::Limits::blocking) threads and
-    /// cannot be stopped: after a cancellation or a timeout it runs on, and its result is dropped.
+    /// A tool that blocks its thread. It runs on tokio's blocking pool, and [`Limits::blocking`](crate::Limits::blocking)
+    /// calls of such tools run at a time. It cannot be stopped: after a cancellation or a timeout it runs on, unheard,
+    /// while its place is free for the next call.
     #[cfg(feature = "schemars")]
     pub fn blocking<A, R, F>(name: impl Into<String>, handler: F) -> Self
     where
@@ -345,7 +346,8 @@ impl Tool {
         self
     }
 
-    /// How many calls of this tool run at a time; further ones wait, within their timeout. Default: no bound of its own.
+    /// How many calls of this tool run at a time, at least one; further ones wait, within their timeout. Default: no bound
+    /// of its own. A [blocking](Self::blocking) tool then has this bound instead of the server's.
     pub fn max_in_flight(mut self, calls: usize) -> Self {
         self.max_in_flight = Some(calls.max(1));
         self

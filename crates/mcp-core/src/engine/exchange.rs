@@ -91,7 +91,8 @@ impl Exchange {
         Self { kind: Kind::Listen(listening), in_flight }
     }
 
-    /// Whether nothing more will be said: an exchange that is over at once answers a notification.
+    /// Whether nothing more will be said. Over from the start is the exchange of a message that is owed no answer: a
+    /// notification or a response.
     #[must_use]
     pub fn is_over(&self) -> bool {
         matches!(self.kind, Kind::Done)

@@ -76,7 +76,7 @@ impl Session {
         }))
     }
 
-    /// The id, 128 random bits as text; a carrier may show it to the owner.
+    /// The id, 144 random bits as text; a carrier may show it to the owner.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.0.id
@@ -100,7 +100,7 @@ impl Session {
         self.0.revision.rules()
     }
 
-    /// Completes when the session has ended.
+    /// A token that is cancelled when the session ends.
     #[must_use]
     pub fn ended(&self) -> CancellationToken {
         self.0.token.clone()

@@ -59,19 +59,22 @@ impl HttpConfig {
         self
     }
 
-    /// The web origins whose pages may call. Default: those on this machine. Other origins get 403.
+    /// The web origins whose pages may call. Default: those on this machine. Other origins get 403; requests without the
+    /// header pass.
     pub fn allowed_origins(mut self, origins: AllowedOrigins) -> Self {
         self.origins = origins;
         self
     }
 
-    /// The names under which the server may be called. Default: those of this machine. Other names get 403.
+    /// The names under which the server may be called. Default: those of this machine. Other names get 403; requests
+    /// without the header pass.
     pub fn allowed_hosts(mut self, hosts: AllowedHosts) -> Self {
         self.hosts = hosts;
         self
     }
 
-    /// Serves the legacy era without sessions: no change notices, no questions to the client, GET and DELETE are 405.
+    /// Serves the legacy era without sessions: each request stands alone, under the revision its header declares. There
+    /// are no notices and no questions to the client, a lost connection cancels, and GET and DELETE are 405.
     pub fn without_sessions(mut self) -> Self {
         self.sessions = false;
         self
@@ -102,13 +105,14 @@ impl HttpConfig {
         self
     }
 
-    /// When a legacy client comes back that lost its stream. Default 1 second.
+    /// How long a legacy client is told to wait before it comes back for a stream that it lost. Default 1 second.
     pub fn retry(mut self, delay: Duration) -> Self {
         self.retry = delay;
         self
     }
 
-    /// Events that a legacy stream keeps for a client that comes back. Default 256. Older ones are gone.
+    /// Events that a legacy stream keeps for a client that comes back, at least one. Default 256. Older ones are gone. A
+    /// reader that has as many unread holds its call back.
     pub fn replay_events(mut self, events: usize) -> Self {
         self.replay_events = events.max(1);
         self

@@ -59,7 +59,7 @@ impl HttpService {
         self.0.config.path.as_deref()
     }
 
-    /// How many legacy sessions are open.
+    /// How many legacy sessions are open, idle ones that nobody has ended yet included.
     #[must_use]
     pub fn open_sessions(&self) -> usize {
         self.0.sessions.len()
