@@ -19,6 +19,7 @@ use mcp_auth::{AuthError, AuthProvider, AuthRequest, BearerChallenge, Challenge}
 use mcp_core::{Principal, Server};
 use mcp_http::server::{HttpConfig, HttpService};
 use mcp_wire::{Era, Revision};
+use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
@@ -214,26 +215,49 @@ impl Http {
             }
             return headers;
         }
-        let message: Value = serde_json::from_slice(body).unwrap_or_default();
-        let claim = &message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"];
-        put(
-            HeaderName::from_static("mcp-protocol-version"),
-            &header_text(claim.as_str().unwrap_or(self.revision.as_str())),
-        );
-        if let Some(method) = message["method"].as_str() {
-            put(HeaderName::from_static("mcp-method"), &header_text(method));
-            let member = match method {
-                "tools/call" | "prompts/get" => "name",
-                "resources/read" => "uri",
-                "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
-                _ => return headers,
-            };
-            if let Some(name) = message["params"][member].as_str() {
-                put(HeaderName::from_static("mcp-name"), &header_text(name));
-            }
+        let mirrored: Mirrored = serde_json::from_slice(body).unwrap_or_default();
+        let params = mirrored.params.unwrap_or_default();
+        let text = |member: Option<Value>| member.as_ref().and_then(Value::as_str).map(header_text);
+        let claim = text(params.meta.unwrap_or_default().protocol_version);
+        put(HeaderName::from_static("mcp-protocol-version"), claim.as_deref().unwrap_or(self.revision.as_str()));
+        let Some(method) = mirrored.method.as_ref().and_then(Value::as_str) else { return headers };
+        put(HeaderName::from_static("mcp-method"), &header_text(method));
+        let target = match method {
+            "tools/call" | "prompts/get" => text(params.name),
+            "resources/read" => text(params.uri),
+            "tasks/get" | "tasks/update" | "tasks/cancel" => text(params.task_id),
+            _ => None,
+        };
+        if let Some(target) = target {
+            put(HeaderName::from_static("mcp-name"), &target);
         }
         headers
     }
+}
+
+/// What headers repeat of a body; the rest of the body may be anything.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Mirrored {
+    method: Option<Value>,
+    params: Option<MirroredParams>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct MirroredParams {
+    #[serde(rename = "_meta")]
+    meta: Option<MirroredMeta>,
+    name: Option<Value>,
+    uri: Option<Value>,
+    task_id: Option<Value>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct MirroredMeta {
+    #[serde(rename = "io.modelcontextprotocol/protocolVersion")]
+    protocol_version: Option<Value>,
 }
 
 /// A text as it stands in a mirrored header: as it is, or in base64 where a header could not hold it.
