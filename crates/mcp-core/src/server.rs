@@ -462,7 +462,7 @@ impl Server {
     /// Decides the era of a message. `declared` is the carrier's version header, if the carrier has one and it came.
     #[must_use]
     pub fn classify(&self, message: Message, declared: Option<&str>) -> Classified {
-        admit::classify(message, declared)
+        admit::classify(message, declared, &self.0.listed)
     }
 
     /// The side of a conversation that receives messages of `principal`.

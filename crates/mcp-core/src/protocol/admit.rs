@@ -138,12 +138,13 @@ impl Legacy {
     }
 }
 
-/// Decides the era of a message. `declared` is the carrier's version header, if the carrier has one and it came.
-pub(crate) fn classify(message: Message, declared: Option<&str>) -> Classified {
-    Classified(split(message, declared))
+/// Decides the era of a message. `declared` is the carrier's version header, if the carrier has one and it came;
+/// `listed` is every revision that is served.
+pub(crate) fn classify(message: Message, declared: Option<&str>, listed: &[Revision]) -> Classified {
+    Classified(split(message, declared, listed))
 }
 
-fn split(message: Message, declared: Option<&str>) -> Split {
+fn split(message: Message, declared: Option<&str>, listed: &[Revision]) -> Split {
     let (id, params) = match &message {
         Message::Request(request) => (Some(&request.id), request.params.as_ref()),
         Message::Notification(notification) => (None, notification.params.as_ref()),
@@ -183,7 +184,7 @@ fn split(message: Message, declared: Option<&str>) -> Split {
             let error = if known {
                 missing_meta()
             } else {
-                rejection::unsupported_version(declared.unwrap_or_default(), &Revision::ALL)
+                rejection::unsupported_version(declared.unwrap_or_default(), listed)
             };
             Split::Refused(Rejection::bad_request(id.cloned(), error))
         }
