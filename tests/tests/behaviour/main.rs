@@ -1,6 +1,7 @@
 //! What a server does, written once per behaviour and mounted once per lane.
 //!
 //! Why here: one binary, so that the library under test is linked once. See the library of this package for lanes.
+#![expect(clippy::needless_pass_by_value, reason = "tests write JSON where they need it")]
 
 macro_rules! behaviours {
     ($($name:ident),+ $(,)?) => {
@@ -13,6 +14,8 @@ macro_rules! behaviours {
 }
 
 behaviours! {
+    ask,
+    asking_in_place,
     completion,
     discover,
     envelope,
@@ -20,6 +23,7 @@ behaviours! {
     order_of_checks,
     pagination,
     prompts,
+    request_state,
     resources,
     tools,
 }
