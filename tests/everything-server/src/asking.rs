@@ -132,7 +132,7 @@ async fn elicit_choices(_: NoArguments, context: RequestContext) -> Result<Strin
 }
 
 #[derive(Deserialize, JsonSchema)]
-pub(crate) struct Person {
+struct Person {
     /// What you want to be called.
     name: String,
 }
@@ -153,7 +153,7 @@ async fn list_roots(_: NoArguments, context: RequestContext) -> Result<String, H
 #[derive(Deserialize, JsonSchema)]
 struct Consent {
     /// Whether to go on.
-    confirmed: bool,
+    ok: bool,
 }
 
 async fn remember(_: NoArguments, context: RequestContext) -> Result<String, HandlerError> {
@@ -215,12 +215,11 @@ async fn ask_what_is_possible(_: NoArguments, context: RequestContext) -> Result
     Ok(if told.is_empty() { "You can be asked nothing.".to_owned() } else { told.join(" ") })
 }
 
-/// The form behind every question for a name; `prompts` asks it too.
-pub(crate) fn name_form() -> Form<Person> {
+fn name_form() -> Form<Person> {
     Form::new("What is your name?")
 }
 
-pub(crate) fn greeting(answer: Elicited<Person>) -> String {
+fn greeting(answer: Elicited<Person>) -> String {
     match answer.accepted() {
         Some(person) => format!("Hello, {}!", person.name),
         None => "Hello, whoever you are!".to_owned(),
@@ -232,7 +231,7 @@ fn consent_form() -> Form<Consent> {
 }
 
 fn decision(answer: Elicited<Consent>) -> String {
-    let confirmed = answer.accepted().is_some_and(|consent| consent.confirmed);
+    let confirmed = answer.accepted().is_some_and(|consent| consent.ok);
     if confirmed { "confirmed" } else { "not confirmed" }.to_owned()
 }
 

@@ -3,10 +3,11 @@
 //! Why here: a prompt is filled in like a tool is called, and may ask like one.
 //! Spec: 2026-07-28 server/prompts
 
-use mcp_core::{HandlerError, Prompt, PromptArguments, PromptReply, RequestContext, completer_of};
+use mcp_core::{Form, HandlerError, Prompt, PromptArguments, PromptReply, RequestContext, completer_of};
 use mcp_wire::types::{ContentBlock, PromptMessage, ResourceContents};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
-use crate::asking::{greeting, name_form};
 use crate::resources::RED_PIXEL;
 
 /// The prompts in the order in which they are listed.
@@ -22,8 +23,8 @@ pub(crate) fn all() -> Vec<Prompt> {
             .description("A prompt that holds a resource.")
             .required("resourceUri", "The address of the resource."),
         Prompt::new("test_prompt_with_image", with_image).description("A prompt that holds a picture."),
-        Prompt::new("test_input_required_result_prompt", with_name)
-            .description("A prompt that asks the user's name before it is filled in."),
+        Prompt::new("test_input_required_result_prompt", with_user_context)
+            .description("A prompt that asks the user what to take into account."),
     ]
 }
 
@@ -51,7 +52,15 @@ async fn with_image(_: PromptArguments, _context: RequestContext) -> Result<Prom
     ]))
 }
 
-async fn with_name(_: PromptArguments, context: RequestContext) -> Result<PromptReply, HandlerError> {
-    let answer = context.ask("user_name", name_form())?;
-    Ok(PromptReply::user(greeting(answer)))
+#[derive(Deserialize, JsonSchema)]
+struct UserContext {
+    /// What the prompt should take into account.
+    context: String,
+}
+
+async fn with_user_context(_: PromptArguments, context: RequestContext) -> Result<PromptReply, HandlerError> {
+    let question = Form::<UserContext>::new("What should the prompt take into account?");
+    let answer = context.ask("user_context", question)?;
+    let told = answer.accepted().map_or_else(|| "nothing in particular".to_owned(), |told| told.context);
+    Ok(PromptReply::user(format!("Please answer with this in mind: {told}")))
 }
