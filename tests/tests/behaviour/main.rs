@@ -16,15 +16,19 @@ macro_rules! behaviours {
 behaviours! {
     ask,
     asking_in_place,
+    cancel,
     completion,
     discover,
     envelope,
     initialize,
+    limits,
     order_of_checks,
     pagination,
+    progress_and_logging,
     prompts,
     request_state,
     resources,
+    subscriptions,
     tools,
 }
 
