@@ -45,6 +45,7 @@ pub use completion::{CompletionRequest, Completions, FunctionCompleter, complete
 pub use context::{ClientFacts, RequestContext, TraceContext};
 pub use engine::exchange::{Exchange, Outbound};
 pub use engine::peer::{Peer, Scope};
+pub use engine::serve::{Connection, serve, serve_as};
 pub use engine::sessions::{OpenStream, Session, Sessions, SessionsFull};
 pub use form::*;
 pub use handler::{Completer, HandlerError, PromptHandler, ResourceHandler, ResultExt, ToolHandler};

@@ -16,8 +16,14 @@ pub struct Limits {
     pub batch: usize,
     /// Entries on a page of a list. Default 50.
     pub page: usize,
-    /// Requests that one session or connection may have under way. Default 128. Beyond: -32603.
+    /// Requests that one session or connection may have under way. Default 128. Beyond: -32603; on a pipe, where the
+    /// client cannot know, they wait first.
     pub in_flight_per_peer: usize,
+    /// Requests of one pipe that wait until fewer than `in_flight_per_peer` of it run. Default 1,024. Beyond: -32603.
+    pub waiting_per_peer: usize,
+    /// Bytes of the requests of one pipe that run or wait; a single larger one is taken alone. Default 256 MiB, at most
+    /// 4 GiB. Beyond: -32603.
+    pub received_bytes_per_peer: usize,
     /// Log and progress messages that wait to be written for one request. Default 256. Beyond: progress is merged
     /// (the newest always arrives), log messages are dropped and the number is traced.
     pub notices: usize,
@@ -60,6 +66,8 @@ impl Default for Limits {
             batch: decode.batch,
             page: 50,
             in_flight_per_peer: 128,
+            waiting_per_peer: 1024,
+            received_bytes_per_peer: 256 * 1024 * 1024,
             notices: 256,
             rounds: 10,
             questions: 50,

@@ -55,6 +55,7 @@ struct Inner {
     blocking: Arc<Semaphore>,
     hub: Arc<Hub>,
     keys: ArcSwap<KeyRing>,
+    closing: CancellationToken,
     root: CancellationToken,
     clock: Clock,
 }
@@ -296,6 +297,7 @@ impl ServerBuilder {
             blocking,
             hub: Arc::new(Hub::default()),
             keys: ArcSwap::from_pointee(keys),
+            closing: CancellationToken::new(),
             root: CancellationToken::new(),
             clock: Clock::start(),
         })))
@@ -498,11 +500,12 @@ impl Server {
         self.new_session(principal, agreement, ids)
     }
 
-    /// Ends the server: subscriptions get their closing result at once, calls have `grace` to finish, then everything is
-    /// cancelled. Transports stop taking messages before they call this.
+    /// Ends the server: pipes stop reading, subscriptions get their closing result at once, calls have `grace` to finish,
+    /// then everything is cancelled. Transports of other kinds stop taking messages before they call this.
     ///
     /// Takes `grace`, however early the calls finish: who knows that nothing is under way drops the future.
     pub async fn shutdown(&self, grace: Duration) {
+        self.0.closing.cancel();
         self.0.hub.close();
         tokio::time::sleep(grace).await;
         self.0.root.cancel();
@@ -612,6 +615,11 @@ impl Server {
 
     pub(crate) fn hub(&self) -> &Arc<Hub> {
         &self.0.hub
+    }
+
+    /// Completes when the shutdown has begun.
+    pub(crate) fn closing(&self) -> &CancellationToken {
+        &self.0.closing
     }
 
     pub(crate) fn root(&self) -> &CancellationToken {

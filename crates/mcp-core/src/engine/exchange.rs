@@ -14,6 +14,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_core::Stream;
+use mcp_wire::{RpcError, encode_error};
+use tokio_util::sync::CancellationToken;
 
 use super::hub::Listening;
 use super::peer::InFlight;
@@ -103,7 +105,45 @@ impl Exchange {
         std::future::poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
     }
 
+    /// The response, if nothing else is left to say and it is at hand.
+    pub(crate) fn take_response(&mut self) -> Option<Bytes> {
+        if !matches!(self.kind, Kind::Ready(Outbound::Response(..))) {
+            return None;
+        }
+        match std::mem::replace(&mut self.kind, Kind::Done) {
+            Kind::Ready(Outbound::Response(frame, _)) => Some(frame),
+            _ => None,
+        }
+    }
+
+    /// Whether a handler runs when this is polled: it then needs a place among those that run.
+    pub(crate) fn runs_handler(&self) -> bool {
+        matches!(self.kind, Kind::Call(_))
+    }
+
+    /// The response that refuses this request instead of serving it; `None` when none is owed.
+    pub(crate) fn refuse(self, error: &RpcError) -> Option<Bytes> {
+        let id = match &self.kind {
+            Kind::Call(call) => &call.state.id,
+            Kind::Listen(listening) => listening.id(),
+            Kind::Done | Kind::Ready(_) => return None,
+        };
+        Some(encode_error(Some(id), error, false))
+    }
+
+    /// Is cancelled with the call, so that whoever waits for something else on its behalf can stop.
+    pub(crate) fn cancellation(&self) -> Option<CancellationToken> {
+        match &self.kind {
+            Kind::Call(call) => Some(call.state.cancellation.token().clone()),
+            Kind::Listen(_) | Kind::Done | Kind::Ready(_) => None,
+        }
+    }
+
     fn end(&mut self) {
+        // A withdrawn call ends before its handler does.
+        if let Kind::Call(call) = &mut self.kind {
+            call.abandon(self.in_flight.take());
+        }
         self.kind = Kind::Done;
         self.in_flight = None;
     }

@@ -205,6 +205,11 @@ impl Subscriber {
         self.wake_with(|state| state.withdrawn = true);
     }
 
+    /// Ends this one subscription as the end of the server would.
+    pub(crate) fn close(&self) {
+        self.wake_with(|state| state.closing = true);
+    }
+
     /// The next thing due; remembers whom to wake otherwise.
     pub(crate) fn poll_due(&self, context: &mut Context<'_>) -> Poll<Due> {
         let mut state = self.state();
@@ -274,6 +279,10 @@ impl Listening {
         let params = json!({ "notifications": honoured, "_meta": { (params::SUBSCRIPTION_ID): &id } });
         let acknowledgement = encode_notification(Method::SubscriptionsAcknowledged.as_str(), Some(&params)).ok();
         Self { subscription, id, acknowledgement, closing }
+    }
+
+    pub(crate) fn id(&self) -> &RequestId {
+        &self.id
     }
 
     pub(crate) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Outbound>> {

@@ -7,5 +7,6 @@ pub(crate) mod exchange;
 pub(crate) mod hub;
 pub(crate) mod peer;
 pub(crate) mod rounds;
+pub(crate) mod serve;
 pub(crate) mod sessions;
 pub(crate) mod worker;

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use mcp_wire::types::CancelledParams;
 use mcp_wire::{ErrorCode, Message, Method, Notification, Request, RequestId, Revision, RpcError, encode_error};
+use tokio::sync::Notify;
 
 use super::exchange::Exchange;
 use super::hub::Subscriber;
@@ -58,6 +59,12 @@ impl Peer {
                 Inner::Connection { ids, session: OnceLock::new() }
             }
         };
+        Self { server, principal, scope }
+    }
+
+    /// A connection on which this many requests may be under way or wait.
+    pub(crate) fn connection(server: Server, principal: Principal, room: usize) -> Self {
+        let scope = Inner::Connection { ids: Arc::new(Ids::new(room)), session: OnceLock::new() };
         Self { server, principal, scope }
     }
 
@@ -210,6 +217,23 @@ impl Peer {
         }
     }
 
+    /// The client says nothing more: its subscriptions get their closing result, and what it is asked has no answer.
+    pub(crate) fn input_ended(&self) {
+        if let Some(ids) = self.ids() {
+            ids.close_subscriptions();
+        }
+        if let Some(session) = self.session() {
+            session.expect_no_answers();
+        }
+    }
+
+    /// Completes when no request is under way and no handler of a cancelled one still runs.
+    pub(crate) async fn idle(&self) {
+        if let Some(ids) = self.ids() {
+            ids.emptied().await;
+        }
+    }
+
     fn revision(&self) -> Option<Revision> {
         self.session().map(Session::revision)
     }
@@ -252,6 +276,7 @@ pub(crate) fn refused(rejection: &Rejection, revision: Option<Revision>) -> Exch
 pub(crate) struct Ids {
     limit: usize,
     table: Mutex<HashMap<RequestId, Option<Interruptible>>>,
+    emptied: Notify,
 }
 
 /// What a cancellation of the peer reaches.
@@ -275,7 +300,7 @@ impl Interruptible {
 
 impl Ids {
     pub(crate) fn new(limit: usize) -> Self {
-        Self { limit, table: Mutex::default() }
+        Self { limit, table: Mutex::default(), emptied: Notify::new() }
     }
 
     fn table(&self) -> std::sync::MutexGuard<'_, HashMap<RequestId, Option<Interruptible>>> {
@@ -312,8 +337,28 @@ impl Ids {
         }
     }
 
+    fn close_subscriptions(&self) {
+        for target in self.table().values().flatten() {
+            if let Interruptible::Listen(subscriber) = target {
+                subscriber.close();
+            }
+        }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.table().is_empty()
+    }
+
+    async fn emptied(&self) {
+        loop {
+            let mut notified = std::pin::pin!(self.emptied.notified());
+            // Before the look, so that nothing is missed in between.
+            notified.as_mut().enable();
+            if self.is_empty() {
+                return;
+            }
+            notified.await;
+        }
     }
 }
 
@@ -334,6 +379,11 @@ impl InFlight {
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.ids.table().remove(&self.id);
+        let mut table = self.ids.table();
+        table.remove(&self.id);
+        if table.is_empty() {
+            drop(table);
+            self.ids.emptied.notify_waiters();
+        }
     }
 }

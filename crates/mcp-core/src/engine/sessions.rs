@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -43,6 +43,8 @@ struct Live {
     ids: Arc<Ids>,
     pending: Mutex<Pending<oneshot::Sender<Result<RawJson, RpcError>>>>,
     changes: Mutex<Option<Subscription>>,
+    /// The client says nothing more, so nothing it is asked will be answered.
+    unanswering: AtomicBool,
     token: CancellationToken,
     started: Instant,
     /// Milliseconds after `started`.
@@ -69,6 +71,7 @@ impl Session {
             ids,
             pending: Mutex::new(Pending::new(pending_limit)),
             changes: Mutex::new(Some(changes)),
+            unanswering: AtomicBool::new(false),
             token,
             started: Instant::now(),
             last_active: AtomicU64::new(0),
@@ -188,10 +191,16 @@ impl Session {
         let (answer, waiting) = oneshot::channel();
         // After the end nobody would drain the table again: the sender is dropped here, and the wait fails.
         let id = self.pending().register(answer)?;
-        if self.0.token.is_cancelled() {
+        if self.0.token.is_cancelled() || self.0.unanswering.load(Ordering::SeqCst) {
             drop(self.pending().drain());
         }
         Ok((id, waiting))
+    }
+
+    /// From now on every request to the client fails, those under way included.
+    pub(crate) fn expect_no_answers(&self) {
+        self.0.unanswering.store(true, Ordering::SeqCst);
+        drop(self.pending().drain());
     }
 
     /// Nobody waits for this answer any more.

@@ -67,6 +67,20 @@ impl Classified {
     pub fn malformed(error: &DecodeError) -> Self {
         Self(Split::Refused(Rejection::bad_request(error.id().cloned(), error.to_rpc())))
     }
+
+    /// The same message as an element of a batch, in which only what belongs to a session has a place.
+    pub(crate) fn in_batch(self) -> Self {
+        let (id, text) = match &self.0 {
+            Split::Legacy(legacy) if legacy.is_initialize() => {
+                (legacy.id().cloned(), "\"initialize\" must not be part of a batch")
+            }
+            Split::Modern(Modern { message: ModernMessage::Request(request), .. }) => {
+                (Some(request.id.clone()), "the revision that this request names has no batches")
+            }
+            Split::Legacy(_) | Split::Modern(_) | Split::Refused(_) => return self,
+        };
+        Self(Split::Refused(Rejection::bad_request(id, RpcError::new(ErrorCode::INVALID_REQUEST, text))))
+    }
 }
 
 impl From<Modern> for Classified {
