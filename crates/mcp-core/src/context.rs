@@ -42,7 +42,7 @@ pub(crate) struct CallState {
     pub(crate) principal: Principal,
     pub(crate) revision: Revision,
     pub(crate) client: ClientFacts,
-    pub(crate) meta: Option<RawJson>,
+    pub(crate) params: Option<RawJson>,
     pub(crate) trace: TraceContext,
     pub(crate) log_level: Option<LoggingLevel>,
     pub(crate) progress_token: Option<ProgressToken>,
@@ -118,8 +118,8 @@ impl RequestContext {
 
     /// The request's `_meta`, untouched.
     #[must_use]
-    pub fn meta(&self) -> Option<&RawJson> {
-        self.0.meta.as_ref()
+    pub fn meta(&self) -> Option<RawJson> {
+        self.0.params.as_ref().and_then(mcp_wire::params::meta_of)
     }
 
     /// The trace that the request belongs to.

@@ -41,6 +41,9 @@ mod server;
 mod tool;
 mod uri_template;
 
+/// The protocol's messages and types, so that a server needs no second dependency for them.
+pub use mcp_wire as wire;
+
 pub use completion::{CompletionRequest, Completions, FunctionCompleter, completer, completer_of};
 pub use context::{ClientFacts, RequestContext, TraceContext};
 pub use engine::exchange::{Exchange, Outbound};

@@ -372,6 +372,12 @@ impl Server {
         &self.0.limits
     }
 
+    /// The revisions that are served, the newest first.
+    #[must_use]
+    pub fn revisions(&self) -> &[Revision] {
+        &self.0.listed
+    }
+
     /// Adds a tool and announces it.
     ///
     /// # Errors
@@ -483,7 +489,9 @@ impl Server {
             }
             Err(error) => {
                 let response = encode_error(Some(&request.id), &error, false);
-                Handshake { response, hint: Hint::Ok, agreement: None }
+                // Whoever looks for a server of this era has to find that there is none.
+                let hint = if error.code == ErrorCode::UNSUPPORTED_VERSION { Hint::BadRequest } else { Hint::Ok };
+                Handshake { response, hint, agreement: None }
             }
         }
     }
@@ -636,10 +644,6 @@ impl Server {
 
     pub(crate) fn instructions(&self) -> Option<&str> {
         self.0.instructions.as_deref()
-    }
-
-    pub(crate) fn listed(&self) -> &[Revision] {
-        &self.0.listed
     }
 
     pub(crate) fn list_hints(&self) -> CacheHints {

@@ -191,8 +191,9 @@ pub(crate) fn schema_of<T: schemars::JsonSchema>(contract: schemars::generate::C
         settings.contract = contract;
     });
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
-    // A Rust type's name tells a model nothing.
+    // A Rust type's name tells a model nothing, and its documentation is for those who read the code.
     schema.remove("title");
+    schema.remove("description");
     RawJson::from(schema.as_value())
 }
 

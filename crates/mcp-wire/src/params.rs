@@ -33,9 +33,7 @@ pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Params {
-    /// `_meta`, whole.
-    pub meta: Option<RawJson>,
-    /// The known keys of `_meta`.
+    /// The known keys of `_meta`; the whole of it is [`meta_of`] the parameters.
     pub keys: MetaKeys,
     /// `name` of a tool or prompt.
     pub name: Option<RawJson>,
@@ -96,6 +94,18 @@ impl Params {
     }
 }
 
+/// `_meta` of some parameters, whole and untouched; for handlers, which rarely look at it.
+#[must_use]
+pub fn meta_of(params: &RawJson) -> Option<RawJson> {
+    #[derive(Deserialize)]
+    struct Meta<'a> {
+        #[serde(borrow, rename = "_meta")]
+        meta: Option<&'a RawValue>,
+    }
+    let meta: Meta<'_> = params.parse_borrowed().ok()?;
+    meta.meta.map(|meta| params.part(meta))
+}
+
 /// The parser adds a position that means nothing to whoever sent the message.
 fn plain(error: &serde_json::Error) -> String {
     let text = error.to_string();
@@ -133,16 +143,7 @@ impl<'de> Visitor<'de> for Members<'_> {
                     if std::mem::replace(&mut meta_seen, true) {
                         return Err(repeated("_meta"));
                     }
-                    // Kept whole for handlers, and looked at for its keys.
-                    let raw: &RawValue = map.next_value()?;
-                    if raw.get() != "null" {
-                        let whole = RawJson::slice_of(self.whole, raw);
-                        let mut json = serde_json::Deserializer::from_str(raw.get());
-                        params.keys = Keys { whole: self.whole }
-                            .deserialize(&mut json)
-                            .map_err(|error| de::Error::custom(format!("_meta: {}", plain(&error))))?;
-                        params.meta = Some(whole);
-                    }
+                    params.keys = map.next_value_seed(Keys { whole: self.whole })?;
                     continue;
                 }
                 Member::Name => (&mut params.name, "name"),
@@ -172,7 +173,7 @@ impl<'de> DeserializeSeed<'de> for Keys<'_> {
     type Value = MetaKeys;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<MetaKeys, D::Error> {
-        deserializer.deserialize_map(self)
+        deserializer.deserialize_any(self)
     }
 }
 
@@ -180,7 +181,12 @@ impl<'de> Visitor<'de> for Keys<'_> {
     type Value = MetaKeys;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
+        f.write_str("an object as _meta")
+    }
+
+    /// Some clients write `null` for "nothing".
+    fn visit_unit<E: de::Error>(self) -> Result<MetaKeys, E> {
+        Ok(MetaKeys::default())
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<MetaKeys, A::Error> {
@@ -283,16 +289,15 @@ mod tests {
 
     #[test]
     fn members_and_keys_are_slices_of_the_frame() {
-        let params = read(
-            r#"{"name":"echo","arguments":{"n": 9007199254740993},"x":1,
-               "_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","progressToken":7,"own":{}}}"#,
-        )
-        .unwrap();
+        let text = r#"{"name":"echo","arguments":{"n": 9007199254740993},"x":1,
+               "_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","progressToken":7,"own":{}}}"#;
+        let params = read(text).unwrap();
         assert_eq!(params.name.unwrap().as_str(), "\"echo\"");
         assert_eq!(params.arguments.unwrap().as_str(), r#"{"n": 9007199254740993}"#);
         assert_eq!(params.keys.protocol_version.unwrap().as_str(), "\"2026-07-28\"");
         assert_eq!(params.keys.progress_token.unwrap().as_str(), "7");
-        assert!(params.meta.unwrap().as_str().contains("\"own\":{}"));
+        let meta = meta_of(&RawJson::from_bytes(Bytes::from_static(text.as_bytes())).unwrap()).unwrap();
+        assert!(meta.as_str().ends_with("\"own\":{}}"));
     }
 
     #[test]
@@ -317,7 +322,7 @@ mod tests {
     fn a_meta_that_is_no_object_is_refused_and_null_is_none() {
         assert!(read(r#"{"_meta":[]}"#).is_err());
         assert!(read(r#"{"_meta":"x"}"#).is_err());
-        assert!(read(r#"{"_meta":null}"#).unwrap().meta.is_none());
-        assert!(Params::read(None).unwrap().meta.is_none());
+        assert!(read(r#"{"_meta":null}"#).unwrap().keys.progress_token.is_none());
+        assert!(Params::read(None).unwrap().keys.progress_token.is_none());
     }
 }

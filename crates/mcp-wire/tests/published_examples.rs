@@ -228,7 +228,8 @@ fn error_response(json: &RawJson) -> Result<(Value, Value), String> {
 /// The example is the parameters of a request whose `_meta` is read apart from the type.
 fn request_params<T: DeserializeOwned + Serialize>(json: &RawJson) -> Result<(Value, Value), String> {
     let (expected, mut found) = whole::<T>(json)?;
-    let meta = Params::read(Some(json)).map_err(shown)?.meta;
+    Params::read(Some(json)).map_err(shown)?;
+    let meta = mcp_wire::params::meta_of(json);
     if let Some(meta) = meta {
         let meta = value(&meta)?;
         let read = found.as_object_mut().ok_or("no object")?.entry("_meta").or_insert_with(|| meta.clone());
@@ -242,9 +243,10 @@ fn request_params<T: DeserializeOwned + Serialize>(json: &RawJson) -> Result<(Va
 /// The example is the parameters of a request that needs no type: the members are those of [`Params`].
 fn known_params(json: &RawJson) -> Result<(Value, Value), String> {
     let params = Params::read(Some(json)).map_err(shown)?;
+    let meta = mcp_wire::params::meta_of(json);
     let mut found = Map::new();
     for (name, member) in [
-        ("_meta", &params.meta),
+        ("_meta", &meta),
         ("name", &params.name),
         ("uri", &params.uri),
         ("arguments", &params.arguments),

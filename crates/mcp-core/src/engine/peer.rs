@@ -18,7 +18,7 @@ use super::sessions::Session;
 use crate::context::CallState;
 use crate::methods::{self, Incoming};
 use crate::protocol::admit::{self, Carrier, Classified, Legacy, Modern, ModernMessage, Pipe, Split};
-use crate::protocol::rejection::Rejection;
+use crate::protocol::rejection::{self, Rejection};
 use crate::{ClientFacts, Principal, Server};
 
 /// Where the messages of a peer come from.
@@ -140,7 +140,13 @@ impl Peer {
         let (revision, client) = match (session, &self.scope) {
             (Some(session), _) => (session.revision(), session.client().clone()),
             // Sessions are off: nothing is known of the client but what it speaks.
-            (None, Inner::Single(revision)) => (*revision, ClientFacts::default()),
+            (None, Inner::Single(revision)) if self.server.revisions().contains(revision) => {
+                (*revision, ClientFacts::default())
+            }
+            (None, Inner::Single(revision)) => {
+                let error = rejection::unsupported_version(revision.as_str(), self.server.revisions());
+                return refused(&Rejection::bad_request(Some(request.id), error), Some(*revision));
+            }
             (None, _) if request.method == Method::Ping => (Revision::NEWEST_LEGACY, ClientFacts::default()),
             (None, _) => return refused(&Legacy { message: Message::Request(request), head }.without_session(), None),
         };

@@ -9,7 +9,7 @@ use super::Incoming;
 use crate::engine::exchange::Exchange;
 
 pub(super) fn discover(request: &Incoming) -> Exchange {
-    let versions = request.server.listed().iter().map(|revision| revision.as_str().to_owned()).collect();
+    let versions = request.server.revisions().iter().map(|revision| revision.as_str().to_owned()).collect();
     let mut result = DiscoverResult::new(versions, request.server.capabilities(request.revision));
     result.instructions = request.server.instructions().map(ToOwned::to_owned);
     request.reply_with(Some(request.server.discover_hints()), &result)

@@ -38,7 +38,8 @@ pub enum Split {
 #[derive(Debug)]
 pub struct Modern {
     pub(crate) message: ModernMessage,
-    pub(crate) head: Params,
+    /// Boxed: the message moves through several hands.
+    pub(crate) head: Box<Params>,
     pub(crate) claim: Option<RawJson>,
 }
 
@@ -52,7 +53,7 @@ pub(crate) enum ModernMessage {
 #[derive(Debug)]
 pub struct Legacy {
     pub(crate) message: Message,
-    pub(crate) head: Params,
+    pub(crate) head: Box<Params>,
 }
 
 impl Classified {
@@ -163,7 +164,7 @@ fn split(message: Message, declared: Option<&str>, listed: &[Revision]) -> Split
         Message::Request(request) => (Some(&request.id), request.params.as_ref()),
         Message::Notification(notification) => (None, notification.params.as_ref()),
         // Only legacy servers ask, so only legacy clients answer.
-        Message::Response(_) => return Split::Legacy(Legacy { message, head: Params::default() }),
+        Message::Response(_) => return Split::Legacy(Legacy { message, head: Box::default() }),
     };
     let declared_era = match declared.map(str::parse::<Revision>) {
         None => None,
@@ -172,7 +173,7 @@ fn split(message: Message, declared: Option<&str>, listed: &[Revision]) -> Split
         Some(Err(_)) => Some(Era::Modern),
     };
     let mut head = match Params::read(params) {
-        Ok(head) => head,
+        Ok(head) => Box::new(head),
         Err(error) => {
             return Split::Refused(Rejection::bad_request(
                 id.cloned(),

@@ -26,6 +26,9 @@ impl Accepted {
     /// specific ones the greatest weight. A range whose weight is malformed is passed over.
     #[must_use]
     pub fn from_headers(headers: &HeaderMap) -> Self {
+        if let Some(common) = Self::common(headers) {
+            return common;
+        }
         let (mut json, mut event_stream) = (None, None);
         let lines = headers.get_all(ACCEPT).iter().map(HeaderValue::as_bytes);
         let ranges = lines.flat_map(|line| Pieces { rest: Some(line), separator: b',' });
@@ -55,6 +58,17 @@ impl Accepted {
                 }
             },
         }
+    }
+
+    /// What nearly every client sends, known at a glance.
+    fn common(headers: &HeaderMap) -> Option<Self> {
+        let mut lines = headers.get_all(ACCEPT).iter();
+        let prefers_event_stream = match lines.next()?.as_bytes() {
+            b"application/json, text/event-stream" | b"application/json,text/event-stream" => false,
+            b"text/event-stream, application/json" | b"text/event-stream,application/json" => true,
+            _ => return None,
+        };
+        lines.next().is_none().then_some(Self { json: true, event_stream: true, prefers_event_stream })
     }
 }
 

@@ -4,19 +4,26 @@
 //! Invariants: connections are bounded; no connection outlives the listener; nothing that was accepted is cut off while
 //! its grace lasts.
 
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::body::HttpBody;
 use super::service::HttpService;
 
 /// An HTTP/1.1 listener for a service.
@@ -31,6 +38,8 @@ pub struct Listener {
 
 /// After a failed accept (out of descriptors, mostly) the next try waits a moment.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Bytes of a request head. Beyond: 431.
+const MAX_HEAD: usize = 128 * 1024;
 /// How often idle sessions are looked for.
 const SWEEP: Duration = Duration::from_secs(60);
 
@@ -62,8 +71,8 @@ impl Listener {
         self
     }
 
-    /// How long a connection may take from one request to the head of the next. Default 60 seconds. Beyond: it is
-    /// closed.
+    /// How long a connection may take from one request to the head of the next. Default 60 seconds. Beyond, and at the
+    /// latest after twice as long, it is closed.
     #[must_use]
     pub fn header_timeout(mut self, timeout: Duration) -> Self {
         self.header_timeout = timeout;
@@ -140,15 +149,23 @@ impl Listener {
         let service = self.service.clone();
         let header_timeout = self.header_timeout;
         async move {
+            let activity = Arc::new(Activity::default());
+            let begun = Arc::clone(&activity);
             let handler = service_fn(move |request| {
-                let service = service.clone();
-                async move { Ok::<_, std::convert::Infallible>(service.respond(request).await) }
+                let (service, busy) = (service.clone(), Busy::begin(&begun));
+                async move {
+                    let response = service.respond(request).await;
+                    Ok::<_, Infallible>(response.map(|body| BusyBody { body, _busy: busy }))
+                }
             });
             let mut builder = http1::Builder::new();
-            builder.timer(TokioTimer::new()).header_read_timeout(header_timeout);
+            // A request head has to fit into the buffer; bodies are read through it piece by piece.
+            builder.max_buf_size(MAX_HEAD);
             let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(socket), handler));
-            let ended = match first_of(connection.as_mut(), ending.closing.cancelled()).await {
-                Either::First(ended) => Some(ended),
+            let served = first_of(connection.as_mut(), activity.idle_for(header_timeout));
+            let ended = match first_of(served, ending.closing.cancelled()).await {
+                Either::First(Either::First(ended)) => Some(ended),
+                Either::First(Either::Second(())) => None,
                 Either::Second(()) => {
                     connection.as_mut().graceful_shutdown();
                     ending.cut.run_until_cancelled(connection).await
@@ -158,6 +175,72 @@ impl Listener {
                 tracing::debug!(%error, "a connection ended with an error");
             }
         }
+    }
+}
+
+/// What a connection is doing, counted, so that one timer per connection is enough to find the idle ones.
+#[derive(Debug, Default)]
+struct Activity {
+    begun: AtomicU64,
+    under_way: AtomicU64,
+}
+
+impl Activity {
+    /// Completes when no request has begun and none was under way for `limit`, and at most twice as long.
+    async fn idle_for(&self, limit: Duration) {
+        let mut seen = self.begun.load(Ordering::Relaxed);
+        loop {
+            tokio::time::sleep(limit).await;
+            let begun = self.begun.load(Ordering::Relaxed);
+            if begun == seen && self.under_way.load(Ordering::Relaxed) == 0 {
+                return;
+            }
+            seen = begun;
+        }
+    }
+}
+
+/// A request under way, from its head to the end of its response's body.
+struct Busy(Arc<Activity>);
+
+impl Busy {
+    fn begin(activity: &Arc<Activity>) -> Self {
+        activity.begun.fetch_add(1, Ordering::Relaxed);
+        activity.under_way.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(activity))
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        // What follows is idle from here, not from the request's begin.
+        self.0.begun.fetch_add(1, Ordering::Relaxed);
+        self.0.under_way.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+struct BusyBody {
+    body: HttpBody,
+    _busy: Busy,
+}
+
+impl Body for BusyBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 
@@ -177,8 +260,8 @@ enum Either<A, B> {
 async fn first_of<A: Future, B: Future>(first: A, second: B) -> Either<A::Output, B::Output> {
     let (mut first, mut second) = (std::pin::pin!(first), std::pin::pin!(second));
     std::future::poll_fn(|context| {
-        if let std::task::Poll::Ready(output) = first.as_mut().poll(context) {
-            return std::task::Poll::Ready(Either::First(output));
+        if let Poll::Ready(output) = first.as_mut().poll(context) {
+            return Poll::Ready(Either::First(output));
         }
         second.as_mut().poll(context).map(Either::Second)
     })

@@ -18,7 +18,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body;
 use mcp_auth::{AuthError, AuthRequest};
 use mcp_core::{Principal, Server, Split};
-use mcp_wire::{ErrorCode, Frame, Message};
+use mcp_wire::{Era, ErrorCode, Frame, Message};
 
 use super::body::HttpBody;
 use super::config::HttpConfig;
@@ -41,7 +41,9 @@ pub(super) struct Shared {
 impl HttpService {
     /// Serves `server` as `config` says.
     #[must_use]
-    pub fn new(server: Server, config: HttpConfig) -> Self {
+    pub fn new(server: Server, mut config: HttpConfig) -> Self {
+        // Only the legacy era has sessions, and with them GET and DELETE.
+        config.sessions &= server.revisions().iter().any(|revision| revision.era() == Era::Legacy);
         let limits = server.limits();
         let sessions = SessionTable::new(limits.sessions, limits.session_idle);
         Self(Arc::new(Shared { server, config, sessions }))

@@ -217,6 +217,8 @@ pub(in crate::server) struct Reader {
     generation: u64,
     /// The number of the next event to hand out.
     next: u64,
+    /// What was released up to here had let an earlier connection go; this one came for the rest.
+    released_until: u64,
     opening: Option<Bytes>,
     done: bool,
 }
@@ -239,7 +241,7 @@ impl Reader {
     }
 
     fn new(stream: Arc<EventStream>, session: &Session, next: u64, opening: Option<Bytes>) -> Self {
-        let generation = {
+        let (generation, released_until) = {
             let mut state = stream.state();
             state.readers += 1;
             state.reading = true;
@@ -248,9 +250,9 @@ impl Reader {
             for waker in [state.reader.take(), state.writer.take()].into_iter().flatten() {
                 waker.wake();
             }
-            state.readers
+            (state.readers, state.last())
         };
-        Self { stream, _open: session.hold_open(), generation, next, opening, done: false }
+        Self { stream, _open: session.hold_open(), generation, next, released_until, opening, done: false }
     }
 
     /// The next event, encoded; `None` when this connection has nothing more to read.
@@ -285,6 +287,7 @@ impl Reader {
         let id = format!("{}-{number}", self.stream.number);
         Poll::Ready(Some(match said {
             Said::Frame(frame) | Said::Response(frame, _) => Event::new(&frame).with_id(&id).encode(),
+            Said::Release(_) if number <= self.released_until => Event::priming(&id).encode(),
             Said::Release(retry) => {
                 // The client knows where it was and comes back for the rest.
                 self.done = true;
