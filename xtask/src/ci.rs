@@ -25,8 +25,18 @@ const FEATURES: [&[&str]; 5] = [
 struct Step {
     name: &'static str,
     commands: Vec<Vec<&'static str>>,
-    /// Whether its output ends with counts of tests.
-    counts: bool,
+    /// Who counts the tests in its output, if it has tests.
+    counts: Option<Counts>,
+}
+
+/// A test runner, known by its closing lines.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Counts {
+    /// `Summary [0.1s] 3 tests run: 2 passed (1 slow), 1 failed, 0 skipped`, once. It also shows what a failed test
+    /// printed, which may look like the other form.
+    Nextest,
+    /// `test result: ok. 2 passed; 0 failed; …`, once for each program.
+    Libtest,
 }
 
 /// Tests that passed and failed.
@@ -90,13 +100,13 @@ fn run_steps(steps: &[Step], skipped: &[String], totals: &mut Totals) -> anyhow:
 }
 
 fn steps(nextest: bool) -> Vec<Step> {
-    let step = |name, commands| Step { name, commands, counts: false };
-    let test = if nextest {
+    let step = |name, commands| Step { name, commands, counts: None };
+    let (counts, test) = if nextest {
         // Colours would hide the summary from the parser.
-        vec!["nextest", "run", "--workspace", "--color", "never", "--no-fail-fast"]
+        (Counts::Nextest, vec!["nextest", "run", "--workspace", "--color", "never", "--no-fail-fast"])
     } else {
         // Doc tests are their own step.
-        vec!["test", "--workspace", "--all-targets", "--no-fail-fast"]
+        (Counts::Libtest, vec!["test", "--workspace", "--all-targets", "--no-fail-fast"])
     };
     let features = |row: &&[&'static str]| [&["clippy", "--quiet"], *row, &["--", "--deny", "warnings"]].concat();
     let xtask = |arguments: &[&'static str]| [&["run", "--quiet", "--package", "xtask", "--"], arguments].concat();
@@ -104,8 +114,8 @@ fn steps(nextest: bool) -> Vec<Step> {
         step("fmt", vec![vec!["fmt", "--all", "--check"]]),
         step("clippy", vec![vec!["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]]),
         step("doc", vec![vec!["doc", "--workspace", "--no-deps"]]),
-        Step { name: "test", commands: vec![test], counts: true },
-        Step { name: "doctest", commands: vec![vec!["test", "--doc", "--workspace"]], counts: true },
+        Step { name: "test", commands: vec![test], counts: Some(counts) },
+        Step { name: "doctest", commands: vec![vec!["test", "--doc", "--workspace"]], counts: Some(Counts::Libtest) },
         step("features", FEATURES.iter().map(features).collect()),
         step("conformance", vec![xtask(&["conformance", "--side", "server"])]),
         step("counts", vec![xtask(&["bench", "--counts", "--check"])]),
@@ -120,13 +130,13 @@ fn run_command(step: &Step, arguments: &[&str], totals: &mut Totals) -> anyhow::
     if step.name == "doc" {
         command.env("RUSTDOCFLAGS", "-D warnings");
     }
-    let (status, counted) = if step.counts {
+    let (status, counted) = if let Some(counts) = step.counts {
         let (reader, writer) = std::io::pipe().context("cannot create a pipe")?;
         command.stdout(writer.try_clone()?).stderr(writer);
         let mut child = command.spawn().with_context(|| format!("cannot start {shown}"))?;
         // Its copies of the pipe's end would keep the reader waiting.
         drop(command);
-        let counted = echo_and_count(reader)?;
+        let counted = echo_and_count(reader, counts)?;
         (child.wait()?, counted)
     } else {
         (command.status().with_context(|| format!("cannot start {shown}"))?, Some(Totals::default()))
@@ -139,27 +149,25 @@ fn run_command(step: &Step, arguments: &[&str], totals: &mut Totals) -> anyhow::
 }
 
 /// Prints what comes through the pipe as it comes, and adds up the counts in it.
-fn echo_and_count(reader: PipeReader) -> anyhow::Result<Option<Totals>> {
+fn echo_and_count(reader: PipeReader, counts: Counts) -> anyhow::Result<Option<Totals>> {
     let mut totals: Option<Totals> = None;
     for line in BufReader::new(reader).split(b'\n') {
         let line = line?;
         let line = String::from_utf8_lossy(&line);
         println!("{line}");
-        if let Some(counted) = parse_counts(&line) {
+        if let Some(counted) = parse_counts(&line, counts) {
             totals.get_or_insert_default().add(counted);
         }
     }
     Ok(totals)
 }
 
-/// Reads the closing line of either test runner:
-/// `Summary [0.1s] 3 tests run: 2 passed (1 slow), 1 failed, 0 skipped` or `test result: ok. 2 passed; 0 failed; …`.
-fn parse_counts(line: &str) -> Option<Totals> {
+/// Reads a closing line of the test runner.
+fn parse_counts(line: &str, runner: Counts) -> Option<Totals> {
     let line = line.trim_start();
-    let counts = if line.starts_with("Summary [") {
-        line.split_once(" run: ")?.1
-    } else {
-        line.strip_prefix("test result: ")?.split_once(". ")?.1
+    let counts = match runner {
+        Counts::Nextest => line.strip_prefix("Summary [")?.split_once(" run: ")?.1,
+        Counts::Libtest => line.strip_prefix("test result: ")?.split_once(". ")?.1,
     };
     let mut totals = Totals::default();
     for part in counts.split([',', ';']) {
@@ -191,20 +199,27 @@ mod tests {
 
     #[test]
     fn counts_of_both_test_runners_are_read() {
-        let cases = [
+        let nextest = [
             ("     Summary [   0.014s] 3 tests run: 3 passed, 0 skipped", (3, 0)),
             ("     Summary [   1.200s] 1 test run: 1 passed, 4 skipped", (1, 0)),
             (
-                "     Summary [   1.2s] 5/9 tests run: 2 passed (1 slow, 1 flaky), 2 failed, 1 timed out, 7 skipped",
+                "     Summary [ 1.2s] 5/9 tests run: 2 passed (1 slow, 1 flaky), 2 failed, 1 timed out, 7 skipped",
                 (2, 3),
             ),
+        ];
+        for (line, (passed, failed)) in nextest {
+            assert_eq!(parse_counts(line, Counts::Nextest), Some(Totals { passed, failed }), "{line}");
+            assert_eq!(parse_counts(line, Counts::Libtest), None, "{line}");
+        }
+        let libtest = [
             ("test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s", (12, 0)),
             ("test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out", (1, 2)),
         ];
-        for (line, (passed, failed)) in cases {
-            assert_eq!(parse_counts(line), Some(Totals { passed, failed }), "{line}");
+        for (line, (passed, failed)) in libtest {
+            assert_eq!(parse_counts(line, Counts::Libtest), Some(Totals { passed, failed }), "{line}");
+            assert_eq!(parse_counts(line, Counts::Nextest), None, "{line}");
         }
-        assert_eq!(parse_counts("running 3 tests"), None);
+        assert_eq!(parse_counts("running 3 tests", Counts::Libtest), None);
     }
 
     #[test]
@@ -213,7 +228,7 @@ mod tests {
         let text = b"test result: ok. 2 passed; 0 failed\nother\ntest result: FAILED. 3 passed; 1 failed\n";
         std::io::Write::write_all(&mut writer, text).unwrap();
         drop(writer);
-        assert_eq!(echo_and_count(reader).unwrap(), Some(Totals { passed: 5, failed: 1 }));
+        assert_eq!(echo_and_count(reader, Counts::Libtest).unwrap(), Some(Totals { passed: 5, failed: 1 }));
     }
 
     #[test]
@@ -227,7 +242,7 @@ mod tests {
             let steps = steps(nextest);
             let names: std::collections::BTreeSet<&str> = steps.iter().map(|step| step.name).collect();
             assert_eq!(names.len(), steps.len());
-            assert!(steps.iter().any(|step| step.counts));
+            assert!(steps.iter().any(|step| step.counts.is_some()));
         }
     }
 }
