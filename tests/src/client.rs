@@ -11,7 +11,7 @@ use mcp_wire::{Revision, params};
 use serde_json::{Value, json};
 
 use crate::call::{Call, Reply, Running};
-use crate::http::{Http, HttpAnswer};
+use crate::http::{Events, Http, HttpAnswer};
 use crate::lane::{Lane, Profile};
 use crate::memory::Memory;
 use crate::wire::{Checked, decoded};
@@ -168,6 +168,22 @@ impl Client {
     ) -> HttpAnswer {
         match &self.link {
             Link::Http(link) => within("an answer of HTTP", link.exchange(method, body.into(), edit)).await,
+            Link::Memory(_) => panic!("there is no HTTP in memory"),
+        }
+    }
+
+    /// As [`Self::http`], for an answer that has to be a stream.
+    ///
+    /// # Panics
+    /// When it is none, or the lane is not of HTTP.
+    pub async fn stream(
+        &self,
+        method: ::http::Method,
+        body: impl Into<Bytes>,
+        edit: impl FnOnce(&mut ::http::HeaderMap),
+    ) -> Events {
+        match &self.link {
+            Link::Http(link) => within("the head of a stream", link.stream(method, body.into(), edit)).await,
             Link::Memory(_) => panic!("there is no HTTP in memory"),
         }
     }

@@ -65,6 +65,7 @@ impl Endpoint {
     }
 }
 
+#[derive(Debug)]
 struct Connection(AbortHandle);
 
 impl Drop for Connection {
@@ -167,6 +168,16 @@ impl Http {
         let body = body.collect().await.expect("the body ends in order").to_bytes();
         let body = String::from_utf8(body.to_vec()).expect("bodies are UTF-8");
         HttpAnswer { status: head.status.as_u16(), headers: head.headers, body }
+    }
+
+    /// As [`Self::exchange`], for an answer that is a stream.
+    pub(crate) async fn stream(&self, method: Method, body: Bytes, edit: impl FnOnce(&mut HeaderMap)) -> Events {
+        let mut headers = self.headers(&body);
+        edit(&mut headers);
+        let (response, connection) = self.endpoint.send(request(method, &headers, body)).await;
+        assert_eq!(response.status(), 200, "no stream");
+        assert_eq!(response.headers()[CONTENT_TYPE], "text/event-stream");
+        Events { _connection: Some(connection), ..Events::new(response.into_body()) }
     }
 
     /// The next message of the standalone stream, which is opened when it is first read.
@@ -322,37 +333,65 @@ async fn read(response: Response<Incoming>, checked: &Checked, items: &mpsc::Sen
     }
 }
 
-/// The events of a stream.
-struct Events {
+/// The events of a stream, as they come. Its connection ends when this is dropped.
+#[derive(Debug)]
+pub struct Events {
     body: Incoming,
     text: String,
+    /// Comments that came so far.
+    comments: usize,
+    _connection: Option<Connection>,
 }
 
-#[derive(Default)]
-struct Event {
-    data: String,
+/// One event.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Event {
+    /// `id`
+    pub id: Option<String>,
+    /// `retry`, in milliseconds.
+    pub retry: Option<u64>,
+    /// The lines of `data`, joined.
+    pub data: String,
 }
 
 impl Events {
     fn new(body: Incoming) -> Self {
-        Self { body, text: String::new() }
+        Self { body, text: String::new(), comments: 0, _connection: None }
+    }
+
+    /// How many comments came so far; they are signs of life.
+    #[must_use]
+    pub fn comments(&self) -> usize {
+        self.comments
     }
 
     /// The next event, comments left out; `None` at the end of the stream.
-    async fn next(&mut self) -> Option<Event> {
+    ///
+    /// # Panics
+    /// When the stream is none, or ends within an event.
+    pub async fn next(&mut self) -> Option<Event> {
         loop {
             while let Some(end) = self.text.find("\n\n") {
                 let block: String = self.text.drain(..end + 2).collect();
                 let fields: Vec<&str> = block.lines().filter(|line| !line.is_empty()).collect();
                 if fields.iter().all(|field| field.starts_with(':')) {
+                    self.comments += 1;
                     continue;
                 }
-                let data: Vec<&str> = fields
-                    .iter()
-                    .filter_map(|field| field.strip_prefix("data:"))
-                    .map(|data| data.strip_prefix(' ').unwrap_or(data))
-                    .collect();
-                return Some(Event { data: data.join("\n") });
+                let mut event = Event::default();
+                let mut data = Vec::new();
+                for field in fields {
+                    let (name, value) = field.split_once(':').unwrap_or((field, ""));
+                    let value = value.strip_prefix(' ').unwrap_or(value);
+                    match name {
+                        "id" => event.id = Some(value.to_owned()),
+                        "retry" => event.retry = Some(value.parse().expect("a time to wait is a number")),
+                        "data" => data.push(value),
+                        _ => panic!("a field that is not needed: {field}"),
+                    }
+                }
+                event.data = data.join("\n");
+                return Some(event);
             }
             let frame = match self.body.frame().await {
                 Some(frame) => frame.expect("the stream ends in order"),

@@ -28,7 +28,7 @@ mod wire;
 
 pub use call::{Call, Item, Reply};
 pub use client::{Client, Watch};
-pub use http::HttpAnswer;
+pub use http::{Event, Events, HttpAnswer};
 pub use interview::{Interview, Question};
 pub use lane::{Host, Lane, Profile};
 

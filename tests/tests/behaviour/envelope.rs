@@ -244,7 +244,7 @@ async fn what_cannot_be_held_is_refused_and_not_altered(lane: Lane) {
 
 async fn unknown_metadata_reaches_the_handler_untouched(lane: Lane) {
     let tool = Tool::typed("meta", |_: NoArguments, context: RequestContext| async move {
-        Ok::<_, HandlerError>(context.meta().map(ToString::to_string).unwrap_or_default())
+        Ok::<_, HandlerError>(context.meta().map(|meta| meta.to_string()).unwrap_or_default())
     });
     let client = lane.connect(server().tool(tool)).await;
     let meta = json!({ "com.example/own": { "deep": [1, "x"] }, "progressToken": "p" });

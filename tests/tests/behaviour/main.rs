@@ -20,6 +20,7 @@ behaviours! {
     completion,
     discover,
     envelope,
+    headers,
     initialize,
     limits,
     order_of_checks,
@@ -28,6 +29,8 @@ behaviours! {
     prompts,
     request_state,
     resources,
+    shutdown,
+    streams,
     subscriptions,
     tools,
 }
