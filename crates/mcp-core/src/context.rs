@@ -12,6 +12,7 @@ use mcp_wire::types::{Implementation, LogMessageParams, LoggingLevel, ProgressPa
 use mcp_wire::{Method, RawJson, RequestId, Revision, RpcError, Rules, encode_notification};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::exchange::{Outbound, Outbox};
@@ -63,6 +64,8 @@ pub(crate) struct Attempt {
     logged: u32,
     /// The last progress that was sent.
     progress: Option<f64>,
+    /// The tool's place among its calls that run at a time.
+    pub(crate) slot: Option<OwnedSemaphorePermit>,
     /// A misuse of the context, which fails the call whatever the handler returns.
     pub(crate) misuse: Option<&'static str>,
 }

@@ -514,7 +514,13 @@ where
 {
     async fn call(self: Arc<Self>, arguments: RawJson, context: RequestContext) -> Result<ToolReply, HandlerError> {
         let arguments = decode(&arguments)?;
-        match worker::block(move || (self.handler)(arguments, context).into_tool_reply()).await {
+        // The slot goes along: code that runs on after a timeout still counts.
+        let slot = context.0.attempt().slot.take();
+        let work = move || {
+            let _slot = slot;
+            (self.handler)(arguments, context).into_tool_reply()
+        };
+        match worker::block(work).await {
             Ok(reply) => reply,
             // The same end as a panic of any other handler.
             Err(panic) => std::panic::resume_unwind(panic),

@@ -270,13 +270,14 @@ impl Outbox {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queues an item; when the queue is full it is dropped.
+    /// Queues an item; a notification that finds the queue full is dropped.
     pub(crate) fn push(&self, item: Outbound) {
         let mut state = self.state();
         if state.closed {
             return;
         }
-        if state.queue.len() >= self.limit {
+        // Questions are bounded by their own limit, and without them the call would wait for nothing.
+        if state.queue.len() >= self.limit && matches!(item, Outbound::Notification(_)) {
             state.dropped += 1;
             return;
         }

@@ -76,15 +76,23 @@ async fn attempt(tool: &ToolEntry, arguments: &RawJson, context: &RequestContext
         let text = format!("tool \"{}\" did not finish within {seconds} s", tool.definition.name);
         HandlerError::rpc(RpcError::new(ErrorCode::INTERNAL_ERROR, text))
     };
-    let _slot = match &tool.slots {
-        None => None,
-        Some(slots) => {
-            let slot = Deadline::new(Box::pin(slots.acquire()), tool.timeout).await.map_err(late)?;
-            Some(slot.map_err(HandlerError::internal)?)
-        }
-    };
+    if let Some(slots) = &tool.slots {
+        let waiting = Box::pin(Arc::clone(slots).acquire_owned());
+        let slot = Deadline::new(waiting, tool.timeout).await.map_err(late)?;
+        context.0.attempt().slot = Some(slot.map_err(HandlerError::internal)?);
+    }
+    let _held = Held(&context.0);
     let handler = Arc::clone(&tool.handler);
     Deadline::new(handler.call(arguments.clone(), context.clone()), tool.timeout).await.map_err(late)?
+}
+
+/// Gives the tool's slot back when the attempt is over, unless blocking code has taken it along.
+struct Held<'a>(&'a CallState);
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.attempt().slot = None;
+    }
 }
 
 /// What is wrong with the arguments, for the model to repair.

@@ -128,8 +128,8 @@ impl Listener {
                 }
             };
             match accepted {
-                Ok((socket, _)) => {
-                    let served = self.serve(socket, ending.clone());
+                Ok((socket, peer)) => {
+                    let served = self.serve(socket, peer, ending.clone());
                     connections.spawn(async move {
                         served.await;
                         drop(place);
@@ -143,7 +143,7 @@ impl Listener {
         }
     }
 
-    fn serve(&self, socket: TcpStream, ending: Ending) -> impl Future<Output = ()> + use<> {
+    fn serve(&self, socket: TcpStream, peer: SocketAddr, ending: Ending) -> impl Future<Output = ()> + use<> {
         // Small frames go out at once; a failure costs speed only.
         let _ = socket.set_nodelay(true);
         let service = self.service.clone();
@@ -154,7 +154,7 @@ impl Listener {
             let handler = service_fn(move |request| {
                 let (service, busy) = (service.clone(), Busy::begin(&begun));
                 async move {
-                    let response = service.respond(request).await;
+                    let response = service.respond_to(request, Some(peer)).await;
                     Ok::<_, Infallible>(response.map(|body| BusyBody { body, _busy: busy }))
                 }
             });

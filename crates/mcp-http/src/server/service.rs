@@ -7,6 +7,7 @@
 use std::convert::Infallible;
 use std::fmt;
 use std::future::Future;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -86,6 +87,14 @@ impl HttpService {
     where
         B: Body<Data = Bytes>,
     {
+        self.respond_to(request, None).await
+    }
+
+    /// As [`Self::respond`], telling the provider the address at the other end of the connection.
+    pub async fn respond_to<B>(&self, request: Request<B>, peer: Option<SocketAddr>) -> Response<HttpBody>
+    where
+        B: Body<Data = Bytes>,
+    {
         let (parts, body) = request.into_parts();
         let shared = &*self.0;
         if !guard::is_endpoint(&shared.config, &parts.uri) {
@@ -95,7 +104,7 @@ impl HttpService {
             Ok(origin) => origin.cloned(),
             Err(refused) => return refused,
         };
-        let mut response = shared.route(&parts, body).await;
+        let mut response = shared.route(&parts, body, peer).await;
         if let Some(origin) = origin {
             guard::share(&mut response, origin);
         }
@@ -104,7 +113,7 @@ impl HttpService {
 }
 
 impl Shared {
-    async fn route<B>(&self, parts: &Parts, body: B) -> Response<HttpBody>
+    async fn route<B>(&self, parts: &Parts, body: B, peer: Option<SocketAddr>) -> Response<HttpBody>
     where
         B: Body<Data = Bytes>,
     {
@@ -114,7 +123,7 @@ impl Shared {
             Method::OPTIONS => return guard::preflight(&self.config),
             _ => return self.wrong_method(),
         }
-        let principal = match self.authenticate(parts).await {
+        let principal = match self.authenticate(parts, peer).await {
             Ok(principal) => principal,
             Err(error) => return self.challenge(&error),
         };
@@ -173,8 +182,11 @@ impl Shared {
         }
     }
 
-    async fn authenticate(&self, parts: &Parts) -> Result<Principal, AuthError> {
-        let request = AuthRequest::new(&parts.method, &parts.uri, &parts.headers);
+    async fn authenticate(&self, parts: &Parts, peer: Option<SocketAddr>) -> Result<Principal, AuthError> {
+        let mut request = AuthRequest::new(&parts.method, &parts.uri, &parts.headers);
+        if let Some(peer) = peer {
+            request = request.with_peer(peer);
+        }
         match self.config.auth.immediate(&request) {
             Some(outcome) => outcome,
             None => self.config.auth.authenticate(request).await,
