@@ -2,7 +2,8 @@
 //!
 //! Why here: what is measured is what users get, so nothing is switched off and nothing is logged.
 //! Invariants: settings come from the environment, so that every server of a comparison is started alike: `PORT` (0, the
-//! default, picks one), `WORKERS` (1 or 2), `TOOLS` (2 or more, `echo` and `add` among them), `MODE` (`http`).
+//! default, picks one), `WORKERS` (1 or 2), `TOOLS` (2 or more, `echo` and `add` among them), `MODE` (`http`
+//! or `stdio`).
 
 mod tools;
 
@@ -24,18 +25,26 @@ const PAGE: usize = 100;
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 fn main() -> ExitCode {
-    match env::var("MODE").as_deref() {
-        Ok("http") | Err(env::VarError::NotPresent) => {}
-        Ok("stdio") => return fail(2, "the mode stdio is not available yet"),
+    let served = match env::var("MODE").as_deref() {
+        Ok("http") | Err(env::VarError::NotPresent) => run_http(),
+        Ok("stdio") => run_stdio(),
         _ => return fail(2, "MODE is http or stdio"),
-    }
-    match run() {
+    };
+    match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => fail(1, &problem.to_string()),
     }
 }
 
-fn run() -> Outcome<()> {
+fn run_stdio() -> Outcome<()> {
+    let server = server(number_from("TOOLS", 2)?)?;
+    let runtime = runtime(number_from("WORKERS", 1)?)?;
+    let served = runtime.block_on(mcp_stdio::serve_stdio(server));
+    runtime.shutdown_background();
+    Ok(served?)
+}
+
+fn run_http() -> Outcome<()> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, number_from("PORT", 0)?));
     let server = server(number_from("TOOLS", 2)?)?;
     runtime(number_from("WORKERS", 1)?)?.block_on(serve(address, server))

@@ -1,7 +1,8 @@
 //! Serves the sample server.
 //!
 //! Why here: flags, the log, signals and the choice of a transport are a program's business, not a server's.
-//! Invariants: stdout carries the line that says where the server listens and nothing else; the log goes to stderr.
+//! Invariants: stdout carries the protocol or the line that says where the server listens, and nothing else; the log
+//! goes to stderr.
 
 use std::error::Error;
 use std::io::{self, Write as _};
@@ -14,25 +15,40 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 const USAGE: &str = "\
-usage: everything-server [--http ADDRESS]
+usage: everything-server [--http ADDRESS | --stdio]
   --http ADDRESS   address and port to listen on; port 0 picks one (default 127.0.0.1:3000)
+  --stdio          one client on stdin and stdout, until its input ends
 The log goes to stderr; RUST_LOG chooses what, for example RUST_LOG=info,mcp_core=debug.";
 
-#[tokio::main]
-async fn main() -> ExitCode {
-    let address = match address_from(std::env::args().skip(1)) {
-        Ok(address) => address,
+#[derive(Debug, PartialEq, Eq)]
+enum Carrier {
+    Http(SocketAddr),
+    Stdio,
+}
+
+fn main() -> ExitCode {
+    let carrier = match carrier_from(std::env::args().skip(1)) {
+        Ok(carrier) => carrier,
         Err(problem) => return fail(2, &format!("{problem}\n{USAGE}")),
     };
     write_log_to_stderr();
-    match serve(address).await {
+    let served = match carrier {
+        Carrier::Http(address) => serve_http(address),
+        Carrier::Stdio => serve_stdio(),
+    };
+    match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => fail(1, &problem.to_string()),
     }
 }
 
+fn serve_stdio() -> Result<(), Box<dyn Error>> {
+    Ok(mcp_stdio::run(everything_server::server()?)?)
+}
+
 /// Serves until a signal ends it; calls under way get time to finish.
-async fn serve(address: SocketAddr) -> Result<(), Box<dyn Error>> {
+#[tokio::main]
+async fn serve_http(address: SocketAddr) -> Result<(), Box<dyn Error>> {
     // Before anybody can know that the server is there, so that no signal is missed.
     let ended = end_signal()?;
     let service = HttpService::new(everything_server::server()?, HttpConfig::new(mcp_auth::Anonymous));
@@ -42,16 +58,19 @@ async fn serve(address: SocketAddr) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn address_from(mut arguments: impl Iterator<Item = String>) -> Result<SocketAddr, String> {
-    let mut address = SocketAddr::from(([127, 0, 0, 1], 3000));
+fn carrier_from(mut arguments: impl Iterator<Item = String>) -> Result<Carrier, String> {
+    let mut carrier = Carrier::Http(SocketAddr::from(([127, 0, 0, 1], 3000)));
     while let Some(flag) = arguments.next() {
-        if flag != "--http" {
-            return Err(format!("there is no flag {flag}"));
-        }
-        let given = arguments.next().ok_or("--http needs an address")?;
-        address = given.parse().map_err(|_| format!("{given} is no address such as 127.0.0.1:3000"))?;
+        carrier = match flag.as_str() {
+            "--stdio" => Carrier::Stdio,
+            "--http" => {
+                let given = arguments.next().ok_or("--http needs an address")?;
+                Carrier::Http(given.parse().map_err(|_| format!("{given} is no address such as 127.0.0.1:3000"))?)
+            }
+            _ => return Err(format!("there is no flag {flag}")),
+        };
     }
-    Ok(address)
+    Ok(carrier)
 }
 
 fn write_log_to_stderr() {
@@ -97,20 +116,21 @@ fn fail(status: u8, problem: &str) -> ExitCode {
 mod tests {
     use super::*;
 
-    fn address(arguments: &[&str]) -> Result<SocketAddr, String> {
-        address_from(arguments.iter().map(|&argument| argument.to_owned()))
+    fn carrier(arguments: &[&str]) -> Result<Carrier, String> {
+        carrier_from(arguments.iter().map(|&argument| argument.to_owned()))
     }
 
     #[test]
     fn without_flags_it_listens_on_loopback() {
-        assert_eq!(address(&[]), Ok(SocketAddr::from(([127, 0, 0, 1], 3000))));
-        assert_eq!(address(&["--http", "[::1]:0"]), Ok("[::1]:0".parse().unwrap()));
+        assert_eq!(carrier(&[]), Ok(Carrier::Http(SocketAddr::from(([127, 0, 0, 1], 3000)))));
+        assert_eq!(carrier(&["--http", "[::1]:0"]), Ok(Carrier::Http("[::1]:0".parse().unwrap())));
+        assert_eq!(carrier(&["--stdio"]), Ok(Carrier::Stdio));
     }
 
     #[test]
     fn what_it_does_not_know_is_refused() {
-        for bad in [&["--stdio"][..], &["--http"], &["--http", "localhost"], &["3000"]] {
-            assert!(address(bad).is_err(), "{bad:?}");
+        for bad in [&["--tcp"][..], &["--http"], &["--http", "localhost"], &["3000"]] {
+            assert!(carrier(bad).is_err(), "{bad:?}");
         }
     }
 }
