@@ -112,6 +112,7 @@ fn steps(nextest: bool) -> Vec<Step> {
     let xtask = |arguments: &[&'static str]| [&["run", "--quiet", "--package", "xtask", "--"], arguments].concat();
     vec![
         step("fmt", vec![vec!["fmt", "--all", "--check"]]),
+        step("tidy", vec![xtask(&["tidy"])]),
         step("clippy", vec![vec!["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]]),
         step("doc", vec![vec!["doc", "--workspace", "--no-deps"]]),
         Step { name: "test", commands: vec![test], counts: Some(counts) },

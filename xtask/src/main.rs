@@ -11,6 +11,7 @@ mod ci;
 mod conformance;
 mod node;
 mod process;
+mod tidy;
 
 use std::env;
 use std::fmt;
@@ -23,6 +24,8 @@ usage: cargo xtask COMMAND [OPTIONS]
   ci           everything CI runs, in its order; stops at the first failure
     --skip NAME       leave out a step (repeatable)
     --list            print the steps' names
+
+  tidy         the rules of ARCHITECTURE.md that a machine can check; exceptions are in xtask/tidy.toml
 
   conformance  run the official conformance suite and compare with tests/baseline
     --side SIDE       server (default) or client
@@ -72,6 +75,7 @@ fn main() -> ExitCode {
             "bench" => bench::run(rest),
             "ci" => ci::run(rest),
             "conformance" => conformance::run(rest),
+            "tidy" => tidy::run(rest),
             unknown => Err(anyhow::anyhow!("no command is called `{unknown}`\n\n{HELP}")),
         },
     };
