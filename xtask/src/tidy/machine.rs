@@ -57,12 +57,16 @@ mod tests {
 
     #[test]
     fn folders_of_a_machine_are_reported_outside_of_tests() {
-        let text = "see /work/main\n(/tmp/x)\nframework/a\na/tmp/b\ntmp/\n";
-        assert_eq!(lines("README.md", text), [1, 2]);
-        assert_eq!(lines("tests/baseline/a.txt", text), [1, 2]);
-        let rust = "const A: &str = \"/tmp/a\"; // x\n// in /work/\n#[cfg(test)]\nmod tests {\n    // /tmp/\n}\n";
-        assert_eq!(lines("xtask/src/a.rs", rust), [1, 2]);
-        assert_eq!(lines("tests/tests/behaviour/a.rs", rust), [0; 0]);
+        for folder in FOLDERS {
+            let text = format!("see {folder}main\n({folder}x)\nframe{folder}a\n{}b\n", &folder[1..]);
+            assert_eq!(lines("README.md", &text), [1, 2]);
+            assert_eq!(lines("tests/baseline/a.txt", &text), [1, 2]);
+            let rust = format!(
+                "const A: &str = \"{folder}a\";\n// {folder}\n#[cfg(test)]\nmod tests {{\n    // {folder}\n}}\n"
+            );
+            assert_eq!(lines("xtask/src/a.rs", &rust), [1, 2]);
+            assert_eq!(lines("tests/tests/behaviour/a.rs", &rust), [0; 0]);
+        }
     }
 
     #[test]
@@ -70,7 +74,7 @@ mod tests {
         let text = "\
 source = \"registry+https://github.com/rust-lang/crates.io-index\"
 source = \"registry+https://example.com/index\"
-\"resolved\": \"https://registry.npmjs.org/a\"
+\"resolved\": \"https://registry.example.com/a\"
 index-url = http://pip-mirror.example.com/simple
 https://example.com/registry
 ";
