@@ -5,6 +5,7 @@
 //! Invariants: a member that occurs twice is refused, so that no two readers can see different values.
 //! Spec: 2026-07-28 basic/index, "`_meta`"
 
+use std::borrow::Cow;
 use std::fmt;
 
 use bytes::Bytes;
@@ -106,6 +107,16 @@ pub fn meta_of(params: &RawJson) -> Option<RawJson> {
     meta.meta.map(|meta| params.part(meta))
 }
 
+/// The member `name` of an object, untouched; for members that only some requests have.
+///
+/// # Errors
+/// When it occurs twice, or `object` is no object.
+pub fn member_of(object: &RawJson, name: &str) -> Result<Option<RawJson>, ParamsError> {
+    let whole = object.clone().into_bytes();
+    let mut json = serde_json::Deserializer::from_str(object.as_str());
+    One { whole: &whole, name }.deserialize(&mut json).map_err(|error| ParamsError(plain(&error)))
+}
+
 /// The parser adds a position that means nothing to whoever sent the message.
 fn plain(error: &serde_json::Error) -> String {
     let text = error.to_string();
@@ -162,6 +173,39 @@ impl<'de> Visitor<'de> for Members<'_> {
             fill(slot, name, self.whole, map.next_value()?)?;
         }
         Ok(params)
+    }
+}
+
+struct One<'w> {
+    whole: &'w Bytes,
+    name: &'w str,
+}
+
+impl<'de> DeserializeSeed<'de> for One<'_> {
+    type Value = Option<RawJson>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Option<RawJson>, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for One<'_> {
+    type Value = Option<RawJson>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<RawJson>, A::Error> {
+        let mut found = None;
+        while let Some(name) = map.next_key::<Cow<'_, str>>()? {
+            if name == self.name {
+                fill(&mut found, self.name, self.whole, map.next_value()?)?;
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(found)
     }
 }
 
@@ -316,6 +360,16 @@ mod tests {
         for text in twice {
             assert!(read(text).unwrap_err().0.contains("more than once"), "{text}");
         }
+    }
+
+    #[test]
+    fn one_member_is_found_by_any_spelling_of_its_name_and_refused_twice() {
+        let object = |text: &str| RawJson::from_bytes(Bytes::from(text.to_owned())).unwrap();
+        let found = member_of(&object(r#"{"a":1,"d\u006fc": [1, 2],"x":{"doc":3}}"#), "doc").unwrap();
+        assert_eq!(found.unwrap().as_str(), "[1, 2]");
+        assert_eq!(member_of(&object(r#"{"a":1}"#), "doc"), Ok(None));
+        assert!(member_of(&object(r#"{"doc":1,"d\u006fc":1}"#), "doc").unwrap_err().0.contains("more than once"));
+        assert!(member_of(&object("[1]"), "doc").is_err());
     }
 
     #[test]

@@ -69,6 +69,8 @@ pub struct Rules {
     pub missing_capability: i64,
     /// Core tasks (`task` parameter, `execution.taskSupport`) exist.
     pub core_tasks: bool,
+    /// Capabilities have a map of `extensions`; before, what is outside the protocol is `experimental`.
+    pub extensions: bool,
 }
 
 impl Revision {
@@ -148,6 +150,7 @@ const V2024_11_05: Rules = Rules {
     error_without_id: false,
     missing_capability: -32602,
     core_tasks: false,
+    extensions: false,
 };
 
 const V2025_03_26: Rules = Rules { batches: true, audio: true, tool_annotations: true, ..V2024_11_05 };
@@ -172,6 +175,7 @@ const V2026_07_28: Rules = Rules {
     polling: false,
     missing_capability: -32021,
     core_tasks: false,
+    extensions: true,
     ..V2025_11_25
 };
 

@@ -25,6 +25,9 @@ pub trait MessageReader: Send + 'static {
     /// The next undecoded frame, or `None` when the peer has closed its side.
     ///
     /// Must be cancel-safe: dropping the future and calling again loses no byte.
+    ///
+    /// After [`TransportError::FrameTooLong`] it is called again for the frame behind; a carrier that cannot find that
+    /// one reports another error instead. Every other error is the end, as is `None`.
     fn next(&mut self) -> impl Future<Output = Result<Option<Bytes>, TransportError>> + Send;
 }
 
@@ -50,7 +53,7 @@ pub trait MessageWriter: Send + 'static {
 pub enum TransportError {
     /// The peer is gone.
     Closed,
-    /// A frame is longer than the limit; what followed it was not read.
+    /// A frame was longer than the limit and was skipped; a reader can be asked for the next one.
     FrameTooLong {
         /// The limit in bytes.
         limit: usize,
