@@ -42,7 +42,7 @@ impl Checked {
         Reply { before: Vec::new(), response, text, status, headers: Vec::new() }
     }
 
-    /// Modern results say what kind they are; legacy ones have nothing that came later.
+    /// Checklist 13: every R5 result, including empty acks, has `resultType`. Legacy results have nothing that came later.
     fn result(&self, result: &Value) {
         if self.rules.result_type {
             assert!(result["resultType"].is_string(), "no resultType: {result}");
