@@ -167,7 +167,7 @@ impl RequestContext {
             return Ok(answer);
         }
         let question = make();
-        let params = question.params(Revision::V2026_07_28)?;
+        let params = question.params(Revision::NEWEST)?;
         self.0.attempt().answers.remembered.worded.insert(key.to_owned(), params);
         self.0.ask(key, &question)
     }
@@ -364,7 +364,7 @@ impl CallState {
 
     fn ask<Q: Question>(&self, key: &str, question: &Q) -> Result<Q::Answer, HandlerError> {
         // The newest revision has every form, so the digest does not depend on who is asked.
-        let worded = question.params(Revision::V2026_07_28)?;
+        let worded = question.params(Revision::NEWEST)?;
         let digest = QuestionDigest::of(Q::METHOD, &worded);
         if let Some(answer) = self.answer::<Q>(key, &digest, &worded)? {
             return Ok(answer);

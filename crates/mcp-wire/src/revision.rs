@@ -77,6 +77,8 @@ impl Revision {
     /// Every revision, oldest first.
     pub const ALL: [Self; 5] =
         [Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25, Self::V2026_07_28];
+    /// The newest revision of all.
+    pub const NEWEST: Self = Self::V2026_07_28;
     /// The newest revision with a handshake: the answer to an `initialize` that names an unknown one.
     pub const NEWEST_LEGACY: Self = Self::V2025_11_25;
     /// What a legacy request over HTTP speaks that says nothing.
@@ -208,5 +210,6 @@ mod tests {
         let modern: Vec<_> = Revision::ALL.into_iter().filter(|revision| revision.era() == Era::Modern).collect();
         assert_eq!(modern, [Revision::V2026_07_28]);
         assert_eq!(Revision::NEWEST_LEGACY.era(), Era::Legacy);
+        assert_eq!(Some(&Revision::NEWEST), Revision::ALL.last());
     }
 }

@@ -98,7 +98,7 @@ impl Peer {
         let facts = self.server.facts(tool.map(|tool| &tool.rules));
         let admitted = match admit::admit_modern(&request, &head, claim.as_ref(), &facts, &self.principal, carrier) {
             Ok(admitted) => admitted,
-            Err(rejection) => return refused(&rejection, Some(Revision::V2026_07_28)),
+            Err(rejection) => return refused(&rejection, Some(Revision::NEWEST)),
         };
         let Request { id, method, params } = request;
         methods::serve(Incoming {

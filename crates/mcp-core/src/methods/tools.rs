@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use mcp_wire::types::CallToolResult;
 use mcp_wire::{ErrorCode, JsonKind, RawJson, RpcError};
+use tokio::time::Instant;
 
 use super::{Call, Incoming};
 use crate::context::CallState;
@@ -76,14 +77,17 @@ async fn attempt(tool: &ToolEntry, arguments: &RawJson, context: &RequestContext
         let text = format!("tool \"{}\" did not finish within {seconds} s", tool.definition.name);
         HandlerError::rpc(RpcError::new(ErrorCode::INTERNAL_ERROR, text))
     };
+    let mut left = tool.timeout;
     if let Some(slots) = &tool.slots {
+        let started = Instant::now();
         let waiting = Box::pin(Arc::clone(slots).acquire_owned());
-        let slot = Deadline::new(waiting, tool.timeout).await.map_err(late)?;
+        let slot = Deadline::new(waiting, left).await.map_err(late)?;
         context.0.attempt().slot = Some(slot.map_err(HandlerError::internal)?);
+        left = left.map(|limit| limit.saturating_sub(started.elapsed()));
     }
     let _held = Held(&context.0);
     let handler = Arc::clone(&tool.handler);
-    Deadline::new(handler.call(arguments.clone(), context.clone()), tool.timeout).await.map_err(late)?
+    Deadline::new(handler.call(arguments.clone(), context.clone()), left).await.map_err(late)?
 }
 
 /// Gives the tool's slot back when the attempt is over, unless blocking code has taken it along.
