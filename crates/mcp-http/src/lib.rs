@@ -4,15 +4,15 @@
 //! [`tower_service::Service`] and mounts anywhere. [`server::Listener`] is a ready-made HTTP/1.1 listener for it.
 //!
 //! ```no_run
-//! use mcp_core::{HandlerError, RequestContext, Server, Tool};
+//! use mcp_core::{Server, Tool};
 //! use mcp_http::server::{HttpConfig, HttpService, Listener};
 //!
 //! #[derive(serde::Deserialize, schemars::JsonSchema)]
 //! struct Greet { name: String }
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-//! let greet = Tool::typed("greet", |args: Greet, _context: RequestContext| async move {
-//!     Ok::<_, HandlerError>(format!("Hello, {}!", args.name))
+//! let greet = Tool::typed("greet", |args: Greet, _context| async move {
+//!     Ok(format!("Hello, {}!", args.name))
 //! });
 //! let server = Server::builder("greeter", "1.0.0").tool(greet).build()?;
 //! let service = HttpService::new(server, HttpConfig::new(mcp_auth::Anonymous));
