@@ -20,6 +20,7 @@ use crate::clock::Clock;
 use crate::engine::hub::{Change, Hub, Wants};
 use crate::engine::peer::{Ids, Peer, Scope};
 use crate::engine::sessions::{Agreement, Session};
+use crate::extension::{Extension, ExtensionError, Extensions};
 use crate::limits::Limits;
 use crate::prompt::Prompt;
 use crate::protocol::admit::{self, Classified, Facts, ToolRules};
@@ -43,6 +44,7 @@ struct Inner {
     instructions: Option<String>,
     limits: Limits,
     offers: Offers,
+    extensions: Extensions,
     list_hints: CacheHints,
     discover_hints: CacheHints,
     modern: Vec<Revision>,
@@ -120,6 +122,14 @@ pub enum RegistrationError {
     /// Clients were told that there is nothing of this kind.
     #[error("the server does not offer {0}: say so when it is built, with `ServerBuilder::offer`")]
     NotOffered(&'static str),
+    /// An extension does not fit, by itself or beside the others.
+    #[error("the extension \"{id}\" is refused: {problem}")]
+    Extension {
+        /// Its identifier.
+        id: String,
+        /// What is wrong with it.
+        problem: ExtensionError,
+    },
     /// There is no validator for schemas.
     #[error("without the feature \"jsonschema\" a server needs a validator: `ServerBuilder::validator`")]
     NoValidator,
@@ -145,6 +155,7 @@ pub struct ServerBuilder {
     resources: Vec<Resource>,
     templates: Vec<ResourceTemplate>,
     prompts: Vec<Prompt>,
+    extensions: Vec<Arc<dyn Extension>>,
 }
 
 impl ServerBuilder {
@@ -238,6 +249,12 @@ impl ServerBuilder {
         self
     }
 
+    /// Adds an extension.
+    pub fn extension(mut self, extension: impl Extension) -> Self {
+        self.extensions.push(Arc::new(extension));
+        self
+    }
+
     /// The server.
     ///
     /// # Errors
@@ -260,6 +277,10 @@ impl ServerBuilder {
         }
         for prompt in self.prompts {
             add(&mut registry.prompts, prompt.compile()?)?;
+        }
+        let mut extensions = Extensions::default();
+        for extension in self.extensions {
+            extensions.add(extension)?;
         }
         let offers = Offers {
             tools: self.offers.tools || !registry.tools.is_empty(),
@@ -286,6 +307,7 @@ impl ServerBuilder {
             instructions: self.instructions,
             limits: self.limits,
             offers,
+            extensions,
             list_hints: self.list_hints,
             discover_hints: self.discover_hints,
             modern,
@@ -363,6 +385,7 @@ impl Server {
             resources: Vec::new(),
             templates: Vec::new(),
             prompts: Vec::new(),
+            extensions: Vec::new(),
         }
     }
 
@@ -462,6 +485,14 @@ impl Server {
         self.0.hub.publish(Change::Resources);
     }
 
+    /// Tells clients of a change of the kind that `notification` tells of: see [`SubscriptionKind`]. Nobody is told where
+    /// no extension brought such a kind.
+    ///
+    /// [`SubscriptionKind`]: crate::SubscriptionKind
+    pub fn extension_changed(&self, notification: &str) {
+        self.0.hub.publish(Change::Extension(notification));
+    }
+
     /// Replaces the keys that seal request states: see [`KeyRing`].
     pub fn rotate_state_keys(&self, keys: KeyRing) {
         self.0.keys.store(Arc::new(keys));
@@ -558,6 +589,7 @@ impl Server {
             tools: self.0.offers.tools,
             prompts: self.0.offers.prompts,
             resources: self.0.offers.resources,
+            kinds: self.0.extensions.kinds(agreement.revision).map(|kind| Arc::clone(&kind.notification)).collect(),
             ..Wants::default()
         };
         let id = random::id().map_err(|_| RpcError::internal())?;
@@ -594,23 +626,36 @@ impl Server {
         if offers.completions && revision.rules().tool_annotations {
             capabilities = capabilities.with_completions();
         }
+        for (id, settings) in self.0.extensions.advertised(revision) {
+            if revision.rules().extensions {
+                capabilities = capabilities.with_extension(id, settings.clone());
+            } else {
+                let experimental = capabilities.experimental.get_or_insert_default();
+                experimental.insert(id.to_owned(), settings.clone().into());
+            }
+        }
         capabilities
     }
 
-    pub(crate) fn facts<'a>(&'a self, tool: Option<&'a ToolRules>) -> Facts<'a> {
-        Facts { served: &self.0.modern, listed: &self.0.listed, offered: self, tool }
+    pub(crate) fn facts<'a>(&'a self, method: &Method, tool: Option<&'a ToolRules>) -> Facts<'a> {
+        let extension = self.0.extensions.method(method);
+        Facts { served: &self.0.modern, listed: &self.0.listed, offered: self, tool, extension }
     }
 
-    pub(crate) fn is_offered(&self, gate: Gate, _method: &Method) -> bool {
+    /// Whether what a gate guards is offered; what extensions bring is theirs to say.
+    pub(crate) fn is_offered(&self, gate: Gate) -> bool {
         match gate {
             Gate::Open | Gate::Logging => true,
             Gate::Tools => self.0.offers.tools,
             Gate::Resources | Gate::ResourceSubscriptions => self.0.offers.resources,
             Gate::Prompts => self.0.offers.prompts,
             Gate::Completions => self.0.offers.completions,
-            // Extensions bring their methods with them.
             _ => false,
         }
+    }
+
+    pub(crate) fn extensions(&self) -> &Extensions {
+        &self.0.extensions
     }
 
     pub(crate) fn registry(&self) -> Guard<Arc<Registry>> {

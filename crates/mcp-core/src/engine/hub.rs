@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use mcp_wire::types::SubscriptionFilter;
+use mcp_wire::types::MetaObject;
 use mcp_wire::{Method, RequestId, encode_notification, params};
 use serde_json::json;
 
@@ -24,6 +24,8 @@ pub(crate) enum Change<'a> {
     Prompts,
     Resources,
     Resource(&'a str),
+    /// Of a kind that an extension brought, by its notification.
+    Extension(&'a str),
 }
 
 /// Every subscriber of a server.
@@ -61,6 +63,8 @@ pub(crate) struct Wants {
     pub(crate) prompts: bool,
     pub(crate) resources: bool,
     pub(crate) uris: BTreeSet<String>,
+    /// Notifications of extensions.
+    pub(crate) kinds: BTreeSet<Arc<str>>,
 }
 
 #[derive(Default)]
@@ -69,6 +73,7 @@ struct Marks {
     prompts: bool,
     resources: bool,
     uris: BTreeSet<String>,
+    kinds: BTreeSet<Arc<str>>,
 }
 
 /// A notice that is due.
@@ -78,6 +83,7 @@ pub(crate) enum Notice {
     Prompts,
     Resources,
     Updated(String),
+    Extension(Arc<str>),
 }
 
 /// What a subscriber finds when it looks.
@@ -177,6 +183,10 @@ impl Subscriber {
                 Change::Prompts => state.wants.prompts && !std::mem::replace(&mut state.marks.prompts, true),
                 Change::Resources => state.wants.resources && !std::mem::replace(&mut state.marks.resources, true),
                 Change::Resource(uri) => state.wants.uris.contains(uri) && state.marks.uris.insert(uri.to_owned()),
+                Change::Extension(kind) => {
+                    let wanted = state.wants.kinds.get(kind).cloned();
+                    wanted.is_some_and(|kind| state.marks.kinds.insert(kind))
+                }
             };
             if marked { state.waker.take() } else { None }
         };
@@ -229,6 +239,9 @@ impl Subscriber {
         if let Some(uri) = marks.uris.pop_first() {
             return Poll::Ready(Due::Notice(Notice::Updated(uri)));
         }
+        if let Some(kind) = marks.kinds.pop_first() {
+            return Poll::Ready(Due::Notice(Notice::Extension(kind)));
+        }
         if state.closing {
             return Poll::Ready(Due::Closing);
         }
@@ -243,19 +256,21 @@ impl Notice {
     /// The notification, tagged with the subscription it belongs to where there is one.
     pub(crate) fn frame(&self, subscription: Option<&RequestId>) -> Option<Bytes> {
         let meta = subscription.map(|id| json!({ (params::SUBSCRIPTION_ID): id }));
+        let tagged = |meta: Option<serde_json::Value>| meta.map(|meta| json!({ "_meta": meta }));
         let (method, params) = match self {
-            Self::Tools => (Method::ToolsListChanged, meta.map(|meta| json!({ "_meta": meta }))),
-            Self::Prompts => (Method::PromptsListChanged, meta.map(|meta| json!({ "_meta": meta }))),
-            Self::Resources => (Method::ResourcesListChanged, meta.map(|meta| json!({ "_meta": meta }))),
+            Self::Tools => (Method::ToolsListChanged.as_str(), tagged(meta)),
+            Self::Prompts => (Method::PromptsListChanged.as_str(), tagged(meta)),
+            Self::Resources => (Method::ResourcesListChanged.as_str(), tagged(meta)),
+            Self::Extension(notification) => (&**notification, tagged(meta)),
             Self::Updated(uri) => {
                 let params = match meta {
                     Some(meta) => json!({ "uri": uri, "_meta": meta }),
                     None => json!({ "uri": uri }),
                 };
-                (Method::ResourceUpdated, Some(params))
+                (Method::ResourceUpdated.as_str(), Some(params))
             }
         };
-        encode_notification(method.as_str(), params.as_ref()).ok()
+        encode_notification(method, params.as_ref()).ok()
     }
 }
 
@@ -270,12 +285,7 @@ pub(crate) struct Listening {
 impl Listening {
     /// `closing` is the response that ends it. The subscriber is in place already, so that no change is lost between
     /// here and the acknowledgement.
-    pub(crate) fn new(
-        subscription: Subscription,
-        id: RequestId,
-        honoured: &SubscriptionFilter,
-        closing: Bytes,
-    ) -> Self {
+    pub(crate) fn new(subscription: Subscription, id: RequestId, honoured: &MetaObject, closing: Bytes) -> Self {
         let params = json!({ "notifications": honoured, "_meta": { (params::SUBSCRIPTION_ID): &id } });
         let acknowledgement = encode_notification(Method::SubscriptionsAcknowledged.as_str(), Some(&params)).ok();
         Self { subscription, id, acknowledgement, closing }

@@ -95,7 +95,7 @@ impl Peer {
         };
         let registry = self.server.registry();
         let tool = methods::tool_of(&registry, &request.method, &head);
-        let facts = self.server.facts(tool.map(|tool| &tool.rules));
+        let facts = self.server.facts(&request.method, tool.map(|tool| &tool.rules));
         let admitted = match admit::admit_modern(&request, &head, claim.as_ref(), &facts, &self.principal, carrier) {
             Ok(admitted) => admitted,
             Err(rejection) => return refused(&rejection, Some(Revision::NEWEST)),
@@ -152,7 +152,7 @@ impl Peer {
         };
         let registry = self.server.registry();
         let tool = methods::tool_of(&registry, &request.method, &head);
-        let facts = self.server.facts(tool.map(|tool| &tool.rules));
+        let facts = self.server.facts(&request.method, tool.map(|tool| &tool.rules));
         let progress_token = match admit::admit_legacy(&request, &head, revision, &client, &facts, &self.principal) {
             Ok(token) => token,
             Err(rejection) => return refused(&rejection, Some(revision)),

@@ -5,6 +5,7 @@
 
 mod completion;
 mod discover;
+mod extension;
 mod lists;
 mod logging;
 mod prompts;
@@ -30,7 +31,7 @@ use crate::engine::sessions::Session;
 use crate::handler::Fault;
 use crate::protocol::answers::Answers;
 use crate::protocol::finish::{Dress, ResultType, response};
-use crate::protocol::rejection::{Hint, Rejection, method_not_found, missing_capability};
+use crate::protocol::rejection::{Hint, Rejection, missing_capability};
 use crate::protocol::seal;
 use crate::registry::Registry;
 use crate::tool::ToolEntry;
@@ -70,7 +71,7 @@ pub(crate) fn serve(request: Incoming) -> Exchange {
         Method::CompletionComplete => completion::complete(request),
         Method::LoggingSetLevel => logging::set_level(&request),
         Method::SubscriptionsListen => subscriptions::listen(request),
-        _ => request.refuse(method_not_found(request.method.as_str()), Hint::NotFound),
+        _ => extension::call(request),
     }
 }
 

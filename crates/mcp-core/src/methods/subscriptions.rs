@@ -4,9 +4,12 @@
 //! Invariants: what is acknowledged is what will be delivered; bounded by the number of URIs and of subscriptions.
 //! Spec: 2026-07-28 basic/patterns/subscriptions
 
-use mcp_wire::types::{ListenParams, SubscriptionFilter};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use mcp_wire::types::{ListenParams, MetaObject, SubscriptionFilter};
 use mcp_wire::{ErrorCode, RawJson, RpcError, params};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Incoming;
 use crate::engine::exchange::Exchange;
@@ -59,11 +62,16 @@ pub(super) fn listen(request: Incoming) -> Exchange {
         }
         honoured.resource_subscriptions = filter.resource_subscriptions;
     }
+    let (kinds, granted) = match extended(&request, &raw, &honoured) {
+        Ok(extended) => extended,
+        Err(error) => return request.fail(error),
+    };
     let wants = Wants {
         tools: honoured.tools_list_changed.is_some(),
         prompts: honoured.prompts_list_changed.is_some(),
         resources: honoured.resources_list_changed.is_some(),
-        uris: honoured.resource_subscriptions.iter().flatten().cloned().collect(),
+        uris: honoured.resource_subscriptions.into_iter().flatten().collect(),
+        kinds,
     };
     let in_flight = match request.ids.as_ref().map(|ids| ids.enter(&request.id)).transpose() {
         Ok(in_flight) => in_flight,
@@ -80,5 +88,25 @@ pub(super) fn listen(request: Incoming) -> Exchange {
     let tag = json!({ (params::SUBSCRIPTION_ID): &request.id });
     let closing = response(&request.id, &Dress { meta: tag.as_object(), ..request.dress() }, &json!({}));
     let closing = closing.unwrap_or_default();
-    Exchange::listen(Listening::new(subscription, request.id, &honoured, closing), in_flight)
+    Exchange::listen(Listening::new(subscription, request.id, &granted, closing), in_flight)
+}
+
+/// The kinds of extensions that the filter asks for, and all that is granted as it is acknowledged.
+fn extended(
+    request: &Incoming,
+    raw: &RawJson,
+    honoured: &SubscriptionFilter,
+) -> Result<(BTreeSet<Arc<str>>, MetaObject), RpcError> {
+    let mut kinds = BTreeSet::new();
+    let Ok(Value::Object(mut granted)) = serde_json::to_value(honoured) else { return Err(RpcError::internal()) };
+    for kind in request.server.extensions().kinds(request.revision) {
+        let unread = |error: params::ParamsError| RpcError::invalid_params(error.to_string());
+        let filter = params::member_of(raw, "notifications").map_err(unread)?;
+        let member = filter.map(|filter| params::member_of(&filter, &kind.member)).transpose().map_err(unread)?;
+        if member.flatten().is_some_and(|member| member.as_str() == "true") {
+            kinds.insert(Arc::clone(&kind.notification));
+            granted.insert(kind.member.clone(), true.into());
+        }
+    }
+    Ok((kinds, granted))
 }

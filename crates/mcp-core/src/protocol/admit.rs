@@ -10,12 +10,13 @@ use mcp_wire::capability::{ClientCapabilities, ClientCapability};
 use mcp_wire::params::{self, Params};
 use mcp_wire::types::{LoggingLevel, MetaObject, ProgressToken};
 use mcp_wire::{
-    DecodeError, Direction, Era, ErrorCode, JsonKind, Message, Method, Notification, RawJson, Request, RequestId,
+    DecodeError, Direction, Era, ErrorCode, Gate, JsonKind, Message, Method, Notification, RawJson, Request, RequestId,
     Revision, RpcError,
 };
 
 use super::rejection::{self, Hint, Rejection};
 use super::schema::MirroredParameter;
+use crate::extension::Served;
 use crate::{ClientFacts, Principal};
 
 /// A message whose era is decided.
@@ -296,6 +297,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) offered: &'a crate::Server,
     /// The rules of the tool that a call names, if there is one.
     pub(crate) tool: Option<&'a ToolRules>,
+    /// The method as an extension brought it, if one did.
+    pub(crate) extension: Option<&'a Served>,
 }
 
 /// What a tool demands before its handler is met.
@@ -330,9 +333,10 @@ pub(crate) fn admit_modern(
     let client = client_facts(head).map_err(refuse)?;
     let log_level = log_level(head).map_err(refuse)?;
     let progress_token = progress_token(head).map_err(refuse)?;
+    let target = target(request, head, facts.extension).map_err(refuse)?;
     // 2. The headers say what the body says.
     let mismatch = |problem: String| refuse(RpcError::new(ErrorCode::HEADER_MISMATCH, problem));
-    let head_view = Head { version: version.clone(), method: &request.method, target: target(&request.method, head) };
+    let head_view = Head { version: version.clone(), method: &request.method, target };
     carrier.check_head(&head_view).map_err(mismatch)?;
     // 3. The version is served, as a modern one.
     let revision = match version.parse::<Revision>() {
@@ -340,7 +344,7 @@ pub(crate) fn admit_modern(
         _ => return Err(refuse(rejection::unsupported_version(&version, facts.listed))),
     };
     // 4. The method exists there and is offered.
-    if !exists(&request.method, revision) || !facts.offered.is_offered(request.method.gate(), &request.method) {
+    if !exists(&request.method, revision) || !is_offered(&request.method, revision, facts) {
         return Err(Rejection {
             id: Some(request.id.clone()),
             error: rejection::method_not_found(request.method.as_str()),
@@ -357,6 +361,10 @@ pub(crate) fn admit_modern(
         check_needs(&tool.needs, &client.capabilities, revision).map_err(refuse)?;
         check_scopes(&tool.scopes, principal, &request.id)?;
     }
+    if let Some(extension) = facts.extension {
+        // 6. As well: the client declared the extension.
+        check_needs(&extension.needs, &client.capabilities, revision).map_err(refuse)?;
+    }
     Ok(Admitted { revision, client, log_level, progress_token })
 }
 
@@ -370,7 +378,7 @@ pub(crate) fn admit_legacy(
     principal: &Principal,
 ) -> Result<Option<ProgressToken>, Rejection> {
     let refuse = |error| Rejection::in_band(Some(request.id.clone()), error);
-    if !exists(&request.method, revision) || !facts.offered.is_offered(request.method.gate(), &request.method) {
+    if !exists(&request.method, revision) || !is_offered(&request.method, revision, facts) {
         return Err(refuse(rejection::method_not_found(request.method.as_str())));
     }
     let progress_token = progress_token(head).map_err(refuse)?;
@@ -383,6 +391,13 @@ pub(crate) fn admit_legacy(
 
 fn exists(method: &Method, revision: Revision) -> bool {
     method.revisions().contains(&revision) && method.direction() != Direction::ToClient && !method.is_notification()
+}
+
+fn is_offered(method: &Method, revision: Revision, facts: &Facts<'_>) -> bool {
+    match method.gate() {
+        Gate::Extension => facts.extension.is_some_and(|served| served.is_offered(revision)),
+        gate => facts.offered.is_offered(gate),
+    }
 }
 
 fn check_needs(needs: &[ClientCapability], declared: &ClientCapabilities, revision: Revision) -> Result<(), RpcError> {
@@ -407,15 +422,21 @@ fn check_scopes(scopes: &[String], principal: &Principal, id: &RequestId) -> Res
     })
 }
 
-/// What a method names, from the members of its parameters.
-pub(crate) fn target<'a>(method: &Method, head: &'a Params) -> Target<'a> {
-    let member = match method {
+/// What a request names, from the member of its parameters that its method has for that.
+fn target<'a>(request: &Request, head: &'a Params, extension: Option<&Served>) -> Result<Target<'a>, RpcError> {
+    let member = match &request.method {
         Method::ToolsCall | Method::PromptsGet => &head.name,
         Method::ResourcesRead => &head.uri,
         Method::TasksGet | Method::TasksUpdate | Method::TasksCancel => &head.task_id,
-        _ => return Target::None,
+        _ => {
+            let Some(name) = extension.and_then(|served| served.target.as_deref()) else { return Ok(Target::None) };
+            let member = request.params.as_ref().map(|params| params::member_of(params, name)).transpose();
+            let member = member.map_err(|error| RpcError::invalid_params(error.to_string()))?.flatten();
+            let text = member.as_ref().and_then(RawJson::text);
+            return Ok(text.map_or(Target::Missing, |text| Target::Named(Cow::Owned(text.into_owned()))));
+        }
     };
-    member.as_ref().and_then(RawJson::text).map_or(Target::Missing, Target::Named)
+    Ok(member.as_ref().and_then(RawJson::text).map_or(Target::Missing, Target::Named))
 }
 
 fn client_facts(head: &Params) -> Result<ClientFacts, RpcError> {
