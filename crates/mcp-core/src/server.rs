@@ -21,6 +21,7 @@ use crate::engine::hub::{Change, Hub, Wants};
 use crate::engine::peer::{Ids, Peer, Scope};
 use crate::engine::sessions::{Agreement, Session};
 use crate::extension::{Extension, ExtensionError, Extensions};
+use crate::layer::CallLayer;
 use crate::limits::Limits;
 use crate::prompt::Prompt;
 use crate::protocol::admit::{self, Classified, Facts, ToolRules};
@@ -55,6 +56,8 @@ struct Inner {
     changing: Mutex<()>,
     validator: Arc<dyn SchemaValidator>,
     blocking: Arc<Semaphore>,
+    /// Around every tool, those to come included.
+    layers: Box<[Arc<dyn CallLayer>]>,
     hub: Arc<Hub>,
     keys: ArcSwap<KeyRing>,
     closing: CancellationToken,
@@ -156,6 +159,7 @@ pub struct ServerBuilder {
     templates: Vec<ResourceTemplate>,
     prompts: Vec<Prompt>,
     extensions: Vec<Arc<dyn Extension>>,
+    layers: Vec<Arc<dyn CallLayer>>,
 }
 
 impl ServerBuilder {
@@ -249,6 +253,13 @@ impl ServerBuilder {
         self
     }
 
+    /// Puts a layer around every call of a tool, whenever the tool is registered. The first one is the outermost, and all
+    /// are around the tools' own.
+    pub fn layer(mut self, layer: impl CallLayer) -> Self {
+        self.layers.push(Arc::new(layer));
+        self
+    }
+
     /// Adds an extension.
     pub fn extension(mut self, extension: impl Extension) -> Self {
         self.extensions.push(Arc::new(extension));
@@ -267,7 +278,7 @@ impl ServerBuilder {
         let blocking = Arc::new(Semaphore::new(self.limits.blocking.max(1)));
         let mut registry = Registry::default();
         for tool in self.tools {
-            add(&mut registry.tools, tool.compile(&*validator, self.limits.call_timeout, &blocking)?)?;
+            add(&mut registry.tools, tool.compile(&*validator, self.limits.call_timeout, &blocking, &self.layers)?)?;
         }
         for resource in self.resources {
             add(&mut registry.resources, resource.compile()?)?;
@@ -317,6 +328,7 @@ impl ServerBuilder {
             changing: Mutex::new(()),
             validator,
             blocking,
+            layers: self.layers.into(),
             hub: Arc::new(Hub::default()),
             keys: ArcSwap::from_pointee(keys),
             closing: CancellationToken::new(),
@@ -386,6 +398,7 @@ impl Server {
             templates: Vec::new(),
             prompts: Vec::new(),
             extensions: Vec::new(),
+            layers: Vec::new(),
         }
     }
 
@@ -407,7 +420,7 @@ impl Server {
     /// When it cannot be registered; nothing has changed then.
     pub fn add_tool(&self, tool: Tool) -> Result<(), RegistrationError> {
         offered(self.0.offers.tools, "tools")?;
-        let entry = tool.compile(&*self.0.validator, self.0.limits.call_timeout, &self.0.blocking)?;
+        let entry = tool.compile(&*self.0.validator, self.0.limits.call_timeout, &self.0.blocking, &self.0.layers)?;
         self.change(Change::Tools, |registry| add(&mut registry.tools, entry))
     }
 

@@ -23,6 +23,7 @@ use tokio::sync::Semaphore;
 #[cfg(feature = "schemars")]
 use crate::engine::worker;
 use crate::handler::ToolHandler;
+use crate::layer::CallLayer;
 use crate::protocol::admit::ToolRules;
 use crate::protocol::schema::{CompiledSchema, SchemaRole, SchemaValidator, mirrored_parameters};
 use crate::registry::{self, Entry, Rendered};
@@ -39,6 +40,7 @@ pub struct Tool {
     max_in_flight: Option<usize>,
     needs: Vec<ClientCapability>,
     scopes: Vec<String>,
+    layers: Vec<Arc<dyn CallLayer>>,
     check_arguments: bool,
     check_result: bool,
 }
@@ -299,6 +301,7 @@ impl Tool {
             max_in_flight: None,
             needs: Vec::new(),
             scopes: Vec::new(),
+            layers: Vec::new(),
             check_arguments: true,
             check_result: true,
         }
@@ -366,6 +369,12 @@ impl Tool {
         self
     }
 
+    /// Puts a layer around every call of this tool: within the layers that are there already and those of the server.
+    pub fn layer(mut self, layer: impl CallLayer) -> Self {
+        self.layers.push(Arc::new(layer));
+        self
+    }
+
     /// Leaves the check of arguments against the input schema to the handler.
     pub fn without_argument_check(mut self) -> Self {
         self.check_arguments = false;
@@ -383,6 +392,7 @@ impl Tool {
         validator: &dyn SchemaValidator,
         default_timeout: Option<Duration>,
         blocking: &Arc<Semaphore>,
+        outer: &[Arc<dyn CallLayer>],
     ) -> Result<ToolEntry, RegistrationError> {
         let name = self.definition.name.clone();
         check_name(&name)?;
@@ -406,6 +416,7 @@ impl Tool {
         Ok(ToolEntry {
             rules: ToolRules { mirrored, needs: self.needs, scopes: self.scopes },
             handler: self.handler,
+            layers: outer.iter().cloned().chain(self.layers).collect(),
             timeout: self.timeout.unwrap_or(default_timeout),
             slots,
             arguments: self.check_arguments.then_some(arguments),
@@ -435,6 +446,8 @@ pub(crate) struct ToolEntry {
     pub(crate) definition: types::Tool,
     pub(crate) rules: ToolRules,
     pub(crate) handler: Arc<dyn ToolHandler>,
+    /// Around the handler, the outermost first.
+    pub(crate) layers: Box<[Arc<dyn CallLayer>]>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) slots: Option<Arc<Semaphore>>,
     pub(crate) arguments: Option<Arc<dyn CompiledSchema>>,

@@ -16,6 +16,7 @@ use crate::engine::exchange::{Exchange, Finished};
 use crate::engine::rounds::{self, Halt, Subject};
 use crate::engine::worker::Deadline;
 use crate::handler::Fault;
+use crate::layer;
 use crate::protocol::schema::Violation;
 use crate::resource::text_member;
 use crate::tool::{ToolEntry, ToolReply};
@@ -70,8 +71,12 @@ async fn run(context: RequestContext, call: Call, tool: Arc<ToolEntry>) -> Finis
     }
 }
 
-/// One attempt of the handler, within the tool's bounds.
-async fn attempt(tool: &ToolEntry, arguments: &RawJson, context: &RequestContext) -> Result<ToolReply, HandlerError> {
+/// One attempt of the handler and of the layers around it, within the tool's bounds.
+async fn attempt(
+    tool: &Arc<ToolEntry>,
+    arguments: &RawJson,
+    context: &RequestContext,
+) -> Result<ToolReply, HandlerError> {
     let late = |_| {
         let seconds = tool.timeout.unwrap_or_default().as_secs_f64();
         let text = format!("tool \"{}\" did not finish within {seconds} s", tool.definition.name);
@@ -86,8 +91,7 @@ async fn attempt(tool: &ToolEntry, arguments: &RawJson, context: &RequestContext
         left = left.map(|limit| limit.saturating_sub(started.elapsed()));
     }
     let _held = Held(&context.0);
-    let handler = Arc::clone(&tool.handler);
-    Deadline::new(handler.call(arguments.clone(), context.clone()), left).await.map_err(late)?
+    Deadline::new(layer::attempt(tool, arguments.clone(), context.clone()), left).await.map_err(late)?
 }
 
 /// Gives the tool's slot back when the attempt is over, unless blocking code has taken it along.
