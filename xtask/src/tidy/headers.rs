@@ -7,7 +7,8 @@ use super::Finding;
 use super::tree::{Tree, View};
 
 /// Folders whose files begin with a header.
-const WITH_HEADER: [&str; 5] = ["crates/*/src", "xtask/src", "tests/src", "tests/everything-server/src", "bench/*/src"];
+const WITH_HEADER: [&str; 6] =
+    ["crates/*/src", "xtask/src", "tests/src", "tests/everything-server/src", "bench/*/src", "examples/*/src"];
 
 /// Folders whose files follow the specification.
 const WITH_SPEC: [&str; 3] =
