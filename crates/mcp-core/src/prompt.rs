@@ -145,6 +145,11 @@ impl Prompt {
         self
     }
 
+    /// The name that clients will know.
+    pub(crate) fn name_mut(&mut self) -> &mut String {
+        &mut self.definition.name
+    }
+
     pub(crate) fn compile(self) -> Result<PromptEntry, RegistrationError> {
         if self.definition.name.is_empty() {
             return Err(RegistrationError::Name(String::new()));

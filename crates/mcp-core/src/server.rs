@@ -4,6 +4,8 @@
 //! Invariants: what is advertised is what is served; every change of the registry is announced.
 //! Spec: 2026-07-28 server/discover; 2025-11-25 basic/lifecycle
 
+mod mount;
+
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -33,6 +35,7 @@ use crate::resource::{Resource, ResourceTemplate, normalized};
 use crate::tool::Tool;
 use crate::uri_template::UriTemplateError;
 use crate::{ClientFacts, Principal, random};
+use mount::{Parts, fill};
 
 /// An MCP server without a transport. Cheap to clone; every clone is the same server.
 #[derive(Clone)]
@@ -120,8 +123,15 @@ pub enum RegistrationError {
     #[error("there is no argument or variable \"{0}\" to complete")]
     Completer(String),
     /// The name or address is taken.
-    #[error("\"{0}\" is registered already")]
-    Taken(String),
+    #[error("\"{key}\" is registered already{}", mount::between(.first, .second))]
+    Taken {
+        /// The name or address.
+        key: String,
+        /// Where it is registered: the prefix of what is [mounted](ServerBuilder::mount), empty for the server itself.
+        first: String,
+        /// Where it was to be registered again.
+        second: String,
+    },
     /// Clients were told that there is nothing of this kind.
     #[error("the server does not offer {0}: say so when it is built, with `ServerBuilder::offer`")]
     NotOffered(&'static str),
@@ -160,6 +170,7 @@ pub struct ServerBuilder {
     prompts: Vec<Prompt>,
     extensions: Vec<Arc<dyn Extension>>,
     layers: Vec<Arc<dyn CallLayer>>,
+    mounted: Vec<(String, Self)>,
 }
 
 impl ServerBuilder {
@@ -260,6 +271,27 @@ impl ServerBuilder {
         self
     }
 
+    /// Makes another server's things this server's.
+    ///
+    /// Tools and prompts get `prefix` and a dot before their names; the prefix has what a tool's name may have. Addresses
+    /// mean the same everywhere, so resources and templates keep theirs. In lists, what is this server's own comes first,
+    /// then what is mounted, in the order of this call. A name or address that is there twice fails the
+    /// [build](Self::build). The other server's instructions follow this one's, under `prefix.*`. Its layers stay around
+    /// its own tools, inside of this server's. What it offers and its extensions are added. Whatever else was set there
+    /// (name, limits, validator, keys, revisions, caches) does not count.
+    ///
+    /// ```
+    /// # use mcp_core::{NoArguments, Server, Tool};
+    /// let files = Server::builder("files", "1.0.0").tool(Tool::plain("count", |_: NoArguments| "7"));
+    /// let server = Server::builder("desk", "1.0.0").mount("files", files).build()?;    // serves "files.count"
+    /// # drop(server);
+    /// # Ok::<(), mcp_core::RegistrationError>(())
+    /// ```
+    pub fn mount(mut self, prefix: impl Into<String>, other: Self) -> Self {
+        self.mounted.push((prefix.into(), other));
+        self
+    }
+
     /// Adds an extension.
     pub fn extension(mut self, extension: impl Extension) -> Self {
         self.extensions.push(Arc::new(extension));
@@ -270,25 +302,22 @@ impl ServerBuilder {
     ///
     /// # Errors
     /// The first thing that could not be registered.
-    pub fn build(self) -> Result<Server, RegistrationError> {
+    pub fn build(mut self) -> Result<Server, RegistrationError> {
+        let parts = Parts::of(&mut self)?;
+        let instructions = parts.instructions();
         let validator = match self.validator {
             Some(validator) => validator,
             None => default_validator()?,
         };
         let blocking = Arc::new(Semaphore::new(self.limits.blocking.max(1)));
         let mut registry = Registry::default();
-        for tool in self.tools {
-            add(&mut registry.tools, tool.compile(&*validator, self.limits.call_timeout, &blocking, &self.layers)?)?;
-        }
-        for resource in self.resources {
-            add(&mut registry.resources, resource.compile()?)?;
-        }
-        for template in self.templates {
-            add(&mut registry.templates, template.compile()?)?;
-        }
-        for prompt in self.prompts {
-            add(&mut registry.prompts, prompt.compile()?)?;
-        }
+        fill(&mut registry.tools, parts.tools, |mut tool| {
+            tool.enclose(&self.layers);
+            tool.compile(&*validator, self.limits.call_timeout, &blocking)
+        })?;
+        fill(&mut registry.resources, parts.resources, Resource::compile)?;
+        fill(&mut registry.templates, parts.templates, ResourceTemplate::compile)?;
+        fill(&mut registry.prompts, parts.prompts, Prompt::compile)?;
         let mut extensions = Extensions::default();
         for extension in self.extensions {
             extensions.add(extension)?;
@@ -315,7 +344,7 @@ impl ServerBuilder {
         Ok(Server(Arc::new(Inner {
             info_json,
             info: self.info,
-            instructions: self.instructions,
+            instructions,
             limits: self.limits,
             offers,
             extensions,
@@ -357,7 +386,8 @@ fn default_validator() -> Result<Arc<dyn SchemaValidator>, RegistrationError> {
 
 fn add<E: crate::registry::Entry>(table: &mut Table<E>, entry: E) -> Result<(), RegistrationError> {
     let key = entry.key().to_owned();
-    if table.insert(entry) { Ok(()) } else { Err(RegistrationError::Taken(key)) }
+    let taken = |key| RegistrationError::Taken { key, first: String::new(), second: String::new() };
+    if table.insert(entry) { Ok(()) } else { Err(taken(key)) }
 }
 
 /// What a handshake came to: see [`Server::handshake`].
@@ -399,6 +429,7 @@ impl Server {
             prompts: Vec::new(),
             extensions: Vec::new(),
             layers: Vec::new(),
+            mounted: Vec::new(),
         }
     }
 
@@ -418,9 +449,10 @@ impl Server {
     ///
     /// # Errors
     /// When it cannot be registered; nothing has changed then.
-    pub fn add_tool(&self, tool: Tool) -> Result<(), RegistrationError> {
+    pub fn add_tool(&self, mut tool: Tool) -> Result<(), RegistrationError> {
         offered(self.0.offers.tools, "tools")?;
-        let entry = tool.compile(&*self.0.validator, self.0.limits.call_timeout, &self.0.blocking, &self.0.layers)?;
+        tool.enclose(&self.0.layers);
+        let entry = tool.compile(&*self.0.validator, self.0.limits.call_timeout, &self.0.blocking)?;
         self.change(Change::Tools, |registry| add(&mut registry.tools, entry))
     }
 

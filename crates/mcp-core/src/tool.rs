@@ -387,12 +387,21 @@ impl Tool {
         self
     }
 
+    /// The name that clients will know.
+    pub(crate) fn name_mut(&mut self) -> &mut String {
+        &mut self.definition.name
+    }
+
+    /// Puts layers around those that are there.
+    pub(crate) fn enclose(&mut self, outer: &[Arc<dyn CallLayer>]) {
+        self.layers.splice(0..0, outer.iter().cloned());
+    }
+
     pub(crate) fn compile(
         self,
         validator: &dyn SchemaValidator,
         default_timeout: Option<Duration>,
         blocking: &Arc<Semaphore>,
-        outer: &[Arc<dyn CallLayer>],
     ) -> Result<ToolEntry, RegistrationError> {
         let name = self.definition.name.clone();
         check_name(&name)?;
@@ -416,7 +425,7 @@ impl Tool {
         Ok(ToolEntry {
             rules: ToolRules { mirrored, needs: self.needs, scopes: self.scopes },
             handler: self.handler,
-            layers: outer.iter().cloned().chain(self.layers).collect(),
+            layers: self.layers.into(),
             timeout: self.timeout.unwrap_or(default_timeout),
             slots,
             arguments: self.check_arguments.then_some(arguments),
@@ -429,7 +438,7 @@ impl Tool {
 }
 
 /// The names that the specification asks for, so that every client takes them.
-fn check_name(name: &str) -> Result<(), RegistrationError> {
+pub(crate) fn check_name(name: &str) -> Result<(), RegistrationError> {
     let fits = (1..=128).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'));
     if fits { Ok(()) } else { Err(RegistrationError::Name(name.chars().take(140).collect())) }
