@@ -33,9 +33,9 @@ pub struct Reply {
     pub response: Value,
     /// The response as it was written.
     pub text: String,
-    /// The HTTP status; in memory, the one that the engine's hint stands for.
-    pub status: u16,
-    /// The HTTP headers, names in lower case; none in memory.
+    /// The HTTP status; in memory, the one that the engine's hint stands for; none over a pipe.
+    pub status: Option<u16>,
+    /// The HTTP headers, names in lower case; none elsewhere.
     pub headers: Vec<(String, String)>,
 }
 
@@ -65,6 +65,22 @@ impl Reply {
     #[must_use]
     pub fn code(&self) -> i64 {
         self.error()["code"].as_i64().expect("a code is an integer")
+    }
+
+    /// The code of an error that comes with this status, where there are statuses.
+    ///
+    /// # Panics
+    /// When the status is another, or there is a result instead.
+    #[must_use]
+    pub fn code_at(&self, status: u16) -> i64 {
+        assert!(self.has_status(status), "status {:?} and not {status}: {}", self.status, self.text);
+        self.code()
+    }
+
+    /// Whether the status is this one, where there are statuses.
+    #[must_use]
+    pub fn has_status(&self, status: u16) -> bool {
+        self.status.is_none_or(|it| it == status)
     }
 
     /// The message of the error.

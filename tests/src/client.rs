@@ -14,6 +14,7 @@ use crate::call::{Call, Reply, Running};
 use crate::http::{Events, Http, HttpAnswer};
 use crate::lane::{Lane, Profile};
 use crate::memory::Memory;
+use crate::stdio::Stdio;
 use crate::wire::{Checked, decoded};
 use crate::within;
 
@@ -22,6 +23,7 @@ use crate::within;
 pub(crate) enum Link {
     Memory(Memory),
     Http(Http),
+    Stdio(Stdio),
 }
 
 impl Link {
@@ -29,6 +31,7 @@ impl Link {
         match self {
             Self::Memory(link) => link.send(frame, checked),
             Self::Http(link) => link.send(frame, checked),
+            Self::Stdio(link) => link.send(frame, checked),
         }
     }
 }
@@ -147,7 +150,7 @@ impl Client {
     pub fn session_id(&self) -> String {
         match &self.link {
             Link::Http(link) => link.session_id().expect("a session"),
-            Link::Memory(_) => panic!("the session of a connection has no id"),
+            Link::Memory(_) | Link::Stdio(_) => panic!("the session of a connection has no id"),
         }
     }
 
@@ -168,7 +171,7 @@ impl Client {
     ) -> HttpAnswer {
         match &self.link {
             Link::Http(link) => within("an answer of HTTP", link.exchange(method, body.into(), edit)).await,
-            Link::Memory(_) => panic!("there is no HTTP in memory"),
+            Link::Memory(_) | Link::Stdio(_) => panic!("there is no HTTP here"),
         }
     }
 
@@ -184,7 +187,7 @@ impl Client {
     ) -> Events {
         match &self.link {
             Link::Http(link) => within("the head of a stream", link.stream(method, body.into(), edit)).await,
-            Link::Memory(_) => panic!("there is no HTTP in memory"),
+            Link::Memory(_) | Link::Stdio(_) => panic!("there is no HTTP here"),
         }
     }
 
@@ -229,6 +232,7 @@ impl Client {
             match &self.link {
                 Link::Memory(link) => link.unsolicited().await.map(|frame| decoded(&frame)),
                 Link::Http(link) => link.unsolicited().await,
+                Link::Stdio(link) => link.unsolicited().await,
             }
         });
         notice.await.expect("the session has ended")

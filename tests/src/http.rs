@@ -299,7 +299,7 @@ async fn read(response: Response<Incoming>, checked: &Checked, items: &mpsc::Sen
         .map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into_owned()))
         .collect();
     let kind = response.headers().get(CONTENT_TYPE).map(|kind| kind.as_bytes().to_vec());
-    let finished = |frame: &[u8]| Item::Response(Reply { headers, ..checked.response(frame, status) });
+    let finished = |frame: &[u8]| Item::Response(Reply { headers, ..checked.response(frame, Some(status)) });
     match kind.as_deref() {
         Some(b"text/event-stream") => {
             assert_eq!(status, 200, "a stream is a success");

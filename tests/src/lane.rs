@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::client::{Client, Link};
 use crate::http::{Endpoint, Http};
 use crate::memory::Memory;
+use crate::stdio::Stdio;
 
 /// A carrier and a revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +22,7 @@ pub struct Lane {
 enum Carrier {
     Memory,
     Http,
+    Stdio,
 }
 
 impl Lane {
@@ -32,6 +34,10 @@ impl Lane {
     pub const HTTP_LEGACY: Self = Self { carrier: Carrier::Http, revision: Revision::NEWEST_LEGACY };
     /// hyper over a pipe, the newest revision.
     pub const HTTP_MODERN: Self = Self { carrier: Carrier::Http, revision: Revision::V2026_07_28 };
+    /// Lines over a pipe, the newest revision with a handshake.
+    pub const STDIO_LEGACY: Self = Self { carrier: Carrier::Stdio, revision: Revision::NEWEST_LEGACY };
+    /// Lines over a pipe, the newest revision.
+    pub const STDIO_MODERN: Self = Self { carrier: Carrier::Stdio, revision: Revision::V2026_07_28 };
 
     /// The revision that clients of this lane speak.
     #[must_use]
@@ -51,6 +57,12 @@ impl Lane {
         self.carrier == Carrier::Http
     }
 
+    /// Whether a message is a line.
+    #[must_use]
+    pub fn is_stdio(self) -> bool {
+        self.carrier == Carrier::Stdio
+    }
+
     /// `modern` or `legacy`, whichever this lane is.
     pub fn pick<T>(self, legacy: T, modern: T) -> T {
         if self.is_modern() { modern } else { legacy }
@@ -61,7 +73,7 @@ impl Lane {
         let of_era = Revision::ALL.into_iter().filter(move |revision| revision.era() == self.revision.era());
         // The first revision has an HTTP transport of its own.
         of_era
-            .filter(move |revision| self.carrier == Carrier::Memory || *revision != Revision::V2024_11_05)
+            .filter(move |revision| !self.is_http() || *revision != Revision::V2024_11_05)
             .map(move |revision| Self { revision, ..self })
     }
 
@@ -190,6 +202,7 @@ impl Host {
     #[must_use]
     pub fn strange(&self, profile: Profile) -> Client {
         let link = match &self.endpoint {
+            None if self.lane.is_stdio() => Link::Stdio(Stdio::new(&self.server, profile.principal())),
             None => Link::Memory(Memory::new(&self.server, profile.principal())),
             Some(endpoint) => Link::Http(Http::new(endpoint.clone(), self.lane.revision, &profile)),
         };

@@ -1,7 +1,7 @@
 //! The harness of the behaviour tests: one client that speaks every era over every carrier.
 //!
-//! A behaviour is written once, as `async fn name(lane: Lane)`, and mounted once per *lane*: a carrier (memory, http) and
-//! an era (legacy, modern). What differs between lanes (handshake, session header, `_meta`, mirrored headers, the way a
+//! A behaviour is written once, as `async fn name(lane: Lane)`, and mounted once per *lane*: a carrier (memory, http,
+//! stdio) and an era (legacy, modern). What differs between lanes (handshake, session header, `_meta`, mirrored headers, the way a
 //! question travels) is in this library and nowhere else.
 //!
 //! Why a lane is left out of a behaviour stands beside the behaviour, in its file's [`lanes!`] block; the test
@@ -24,6 +24,7 @@ mod http;
 mod interview;
 mod lane;
 mod memory;
+mod stdio;
 mod wire;
 
 pub use call::{Call, Item, Reply};
@@ -54,8 +55,8 @@ pub async fn within<F: Future>(what: &str, future: F) -> F::Output {
 /// Mounts behaviours (`async fn name(lane: Lane)`) once per lane, as `memory_legacy::name` and so on.
 ///
 /// `everywhere { .. }` comes first; then groups that are mounted in some lanes only, each with the reason why the others
-/// are left out: `legacy`, `modern`, `memory`, `http`, `memory_legacy`, `memory_modern`, `http_legacy`, `http_modern`. A
-/// behaviour that is in no group, or in one with a wrong name, is dead code and fails the build.
+/// are left out: an era (`legacy`, `modern`), a carrier (`memory`, `http`, `stdio`), both carriers of connections
+/// (`connection`), or one of these in an era (`memory_legacy`, `connection_modern` and so on). A behaviour that is in no group, or in one with a wrong name, is dead code and fails the build.
 #[macro_export]
 macro_rules! lanes {
     (
@@ -78,6 +79,14 @@ macro_rules! lanes {
             $($crate::mount!(http_modern, everywhere, $common);)*
             $($($crate::mount!(http_modern, $which, $name);)+)*
         }
+        mod stdio_legacy {
+            $($crate::mount!(stdio_legacy, everywhere, $common);)*
+            $($($crate::mount!(stdio_legacy, $which, $name);)+)*
+        }
+        mod stdio_modern {
+            $($crate::mount!(stdio_modern, everywhere, $common);)*
+            $($($crate::mount!(stdio_modern, $which, $name);)+)*
+        }
 
         /// What is not mounted in every lane: the behaviour, where it is mounted, and why not elsewhere.
         pub(crate) const LEFT_OUT: &[(&str, &str, &str)] = &[
@@ -94,10 +103,14 @@ macro_rules! mount {
     (memory_legacy, legacy, $name:ident) => { $crate::mount!(@ $name, MEMORY_LEGACY); };
     (memory_legacy, memory, $name:ident) => { $crate::mount!(@ $name, MEMORY_LEGACY); };
     (memory_legacy, memory_legacy, $name:ident) => { $crate::mount!(@ $name, MEMORY_LEGACY); };
+    (memory_legacy, connection, $name:ident) => { $crate::mount!(@ $name, MEMORY_LEGACY); };
+    (memory_legacy, connection_legacy, $name:ident) => { $crate::mount!(@ $name, MEMORY_LEGACY); };
     (memory_modern, everywhere, $name:ident) => { $crate::mount!(@ $name, MEMORY_MODERN); };
     (memory_modern, modern, $name:ident) => { $crate::mount!(@ $name, MEMORY_MODERN); };
     (memory_modern, memory, $name:ident) => { $crate::mount!(@ $name, MEMORY_MODERN); };
     (memory_modern, memory_modern, $name:ident) => { $crate::mount!(@ $name, MEMORY_MODERN); };
+    (memory_modern, connection, $name:ident) => { $crate::mount!(@ $name, MEMORY_MODERN); };
+    (memory_modern, connection_modern, $name:ident) => { $crate::mount!(@ $name, MEMORY_MODERN); };
     (http_legacy, everywhere, $name:ident) => { $crate::mount!(@ $name, HTTP_LEGACY); };
     (http_legacy, legacy, $name:ident) => { $crate::mount!(@ $name, HTTP_LEGACY); };
     (http_legacy, http, $name:ident) => { $crate::mount!(@ $name, HTTP_LEGACY); };
@@ -106,6 +119,18 @@ macro_rules! mount {
     (http_modern, modern, $name:ident) => { $crate::mount!(@ $name, HTTP_MODERN); };
     (http_modern, http, $name:ident) => { $crate::mount!(@ $name, HTTP_MODERN); };
     (http_modern, http_modern, $name:ident) => { $crate::mount!(@ $name, HTTP_MODERN); };
+    (stdio_legacy, everywhere, $name:ident) => { $crate::mount!(@ $name, STDIO_LEGACY); };
+    (stdio_legacy, legacy, $name:ident) => { $crate::mount!(@ $name, STDIO_LEGACY); };
+    (stdio_legacy, stdio, $name:ident) => { $crate::mount!(@ $name, STDIO_LEGACY); };
+    (stdio_legacy, stdio_legacy, $name:ident) => { $crate::mount!(@ $name, STDIO_LEGACY); };
+    (stdio_legacy, connection, $name:ident) => { $crate::mount!(@ $name, STDIO_LEGACY); };
+    (stdio_legacy, connection_legacy, $name:ident) => { $crate::mount!(@ $name, STDIO_LEGACY); };
+    (stdio_modern, everywhere, $name:ident) => { $crate::mount!(@ $name, STDIO_MODERN); };
+    (stdio_modern, modern, $name:ident) => { $crate::mount!(@ $name, STDIO_MODERN); };
+    (stdio_modern, stdio, $name:ident) => { $crate::mount!(@ $name, STDIO_MODERN); };
+    (stdio_modern, stdio_modern, $name:ident) => { $crate::mount!(@ $name, STDIO_MODERN); };
+    (stdio_modern, connection, $name:ident) => { $crate::mount!(@ $name, STDIO_MODERN); };
+    (stdio_modern, connection_modern, $name:ident) => { $crate::mount!(@ $name, STDIO_MODERN); };
     (@ $name:ident, $lane:ident) => {
         #[::tokio::test(start_paused = true)]
         async fn $name() {

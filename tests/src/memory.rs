@@ -54,7 +54,7 @@ async fn pump(mut exchange: Exchange, checked: Checked, items: mpsc::Sender<Item
             Outbound::Release { retry } => Item::Release(retry),
             Outbound::Response(frame, hint) => {
                 assert!(exchange.is_over(), "something follows a response");
-                Item::Response(checked.response(&frame, status(&hint)))
+                Item::Response(checked.response(&frame, Some(status(&hint))))
             }
             other => panic!("a new kind of item: {other:?}"),
         };

@@ -29,7 +29,7 @@ impl Checked {
         message
     }
 
-    pub(crate) fn response(&self, frame: &[u8], status: u16) -> Reply {
+    pub(crate) fn response(&self, frame: &[u8], status: Option<u16>) -> Reply {
         let text = std::str::from_utf8(frame).expect("frames are UTF-8").to_owned();
         let response = decoded(frame);
         if let Some(id) = &self.id {

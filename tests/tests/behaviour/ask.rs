@@ -369,7 +369,7 @@ async fn a_kind_that_was_not_declared_is_never_asked(lane: Lane) {
         let reply = client.call(tool, json!({})).await;
         assert_eq!(reply.before, Vec::<Value>::new(), "{tool} asked a client with {declared}");
         if lane.is_modern() {
-            assert_eq!((reply.code(), reply.status), (-32021, 400), "{tool} {declared}");
+            assert_eq!(reply.code_at(400), -32021, "{tool} {declared}");
             assert_eq!(reply.error()["data"], json!({ "requiredCapabilities": required }), "{tool} {declared}");
         } else {
             assert!(reply.is_tool_error(), "the model is told: {}", reply.text);
@@ -413,7 +413,7 @@ async fn an_answer_that_does_not_fit_is_refused(lane: Lane) {
     for (tool, answer) in answers {
         let interview = client.interview(tool, json!({}), |_| answer.clone()).await;
         let reply = interview.reply;
-        assert_eq!((reply.code(), reply.status), (-32602, 200), "{answer}: {}", reply.text);
+        assert_eq!(reply.code_at(200), -32602, "{answer}: {}", reply.text);
         assert!(reply.message().contains(if tool == "name" { "who" } else { "where" }), "{}", reply.text);
     }
 }

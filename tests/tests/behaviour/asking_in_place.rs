@@ -161,8 +161,10 @@ async fn more_questions_than_a_session_may_have_open_are_refused(lane: Lane) {
     let mut limits = Limits::default();
     limits.pending_requests = 2;
     let client = lane.connect(server().limits(limits)).await;
-    let (mut one, mut two) = (client.start_tool("look", json!({})), client.start_tool("look", json!({})));
-    let (first, second) = (one.server_request().await, two.server_request().await);
+    let mut one = client.start_tool("look", json!({}));
+    let first = one.server_request().await;
+    let mut two = client.start_tool("look", json!({}));
+    let second = two.server_request().await;
     assert_eq!(client.call("look", json!({})).await.code(), -32603);
     client.answer(&first, json!({ "roots": [] })).await;
     assert_eq!(one.reply().await.tool_text(), "0");

@@ -20,7 +20,7 @@ lanes! {
         what_blocks_runs_on_and_is_not_heard,
         a_panic_on_the_way_out_stays_there,
     }
-    memory "over modern HTTP a request is taken back by closing its stream" {
+    connection "over modern HTTP a request is taken back by closing its stream" {
         every_id_can_be_cancelled,
         ids_that_are_not_under_way_are_ignored,
         an_id_is_free_again_when_its_handler_is_gone,
@@ -33,8 +33,14 @@ lanes! {
     legacy "a modern request stands alone" {
         nobody_cancels_the_request_of_another,
     }
-    modern "a legacy call outlives its connection" {
+    memory_modern "a legacy call outlives its connection; who leaves a pipe leaves all calls" {
         going_away_cancels,
+    }
+    http_modern "a legacy call outlives its connection; who leaves a pipe leaves all calls" {
+        going_away_cancels,
+    }
+    stdio "elsewhere each call can be left alone" {
+        leaving_the_pipe_cancels_every_call,
     }
     http_legacy "a modern call does not outlive its connection" {
         going_away_does_not_cancel,
@@ -280,6 +286,17 @@ async fn going_away_cancels(lane: Lane) {
     drop(streaming);
     idle().await;
     assert_eq!(seen.counts(), (2, 2, 2), "within the stream");
+}
+
+async fn leaving_the_pipe_cancels_every_call(lane: Lane) {
+    let seen = Seen::default();
+    let client = lane.connect(seen.server()).await;
+    let calls = [client.start_tool("waits", json!({})), client.start_tool("waits", json!({}))];
+    idle().await;
+    assert_eq!(seen.counts(), (2, 0, 0));
+    drop((calls, client));
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(seen.counts(), (2, 2, 2));
 }
 
 /// Checklist 35: dropping a legacy POST stream does not cancel the call. (That its result can be fetched by resumption is

@@ -83,7 +83,7 @@ async fn every_version_that_a_refusal_names_is_discovered(lane: Lane) {
         let discovered = client.request("server/discover", json!({})).await;
         let params = json!({ "_meta": { "io.modelcontextprotocol/protocolVersion": "2099-01-01" } });
         let refused = client.request("tools/list", params).await;
-        assert_eq!((refused.code(), refused.status), (-32022, 400));
+        assert_eq!(refused.code_at(400), -32022);
         assert_eq!(refused.error()["data"]["requested"], "2099-01-01");
         assert_eq!(refused.error()["data"]["supported"], discovered.result()["supportedVersions"]);
     }
@@ -109,7 +109,7 @@ async fn nothing_declared_is_remembered(lane: Lane) {
     let without = |tool: &str| json!({ "name": tool, "arguments": {}, "_meta": { "io.modelcontextprotocol/clientCapabilities": {} } });
     assert_eq!(client.request("tools/call", without("knows")).await.tool_text(), "false");
     let refused = client.request("tools/call", without("roots")).await;
-    assert_eq!((refused.code(), refused.status), (-32021, 400));
+    assert_eq!(refused.code_at(400), -32021);
     assert_eq!(refused.error()["data"], json!({ "requiredCapabilities": { "roots": {} } }));
     assert_eq!(client.call("knows", json!({})).await.tool_text(), "true");
 }
@@ -162,7 +162,7 @@ async fn unknown_methods_echo_the_id(lane: Lane) {
     for id in [json!(0), json!(""), json!(-7), json!("0"), json!("a b"), json!(9_007_199_254_740_993_i64)] {
         // That the id is echoed is checked for every response.
         let reply = client.start_as(id, "no/such", json!({})).reply().await;
-        assert_eq!((reply.code(), reply.status), (-32601, 404));
+        assert_eq!(reply.code_at(404), -32601);
     }
     let long = "x".repeat(10_000);
     let reply = client.request(&long, json!({})).await;
@@ -176,7 +176,7 @@ async fn there_is_no_discovery_in_a_session(lane: Lane) {
     }
     let without = lane.host(client.server()).strange(Profile::default());
     let reply = without.request("server/discover", json!({})).await;
-    assert_eq!((reply.code(), reply.status), (-32602, 400), "it lacks what makes it a modern request");
+    assert_eq!(reply.code_at(400), -32602, "it lacks what makes it a modern request");
     let message = reply.message();
     assert!(message.contains("io.modelcontextprotocol/protocolVersion"), "{message}");
 }

@@ -16,8 +16,10 @@ lanes! {
         a_client_names_at_most_so_many_resources,
         the_address_of_a_subscription_has_a_length,
     }
-    memory "over modern HTTP requests have nothing in common" {
+    memory "over modern HTTP requests have nothing in common; the shell of a pipe lets requests wait" {
         so_many_requests_are_under_way_at_a_time,
+    }
+    connection "over modern HTTP requests have nothing in common" {
         an_id_is_under_way_once,
     }
     http_legacy "over modern HTTP requests have nothing in common" {
@@ -27,7 +29,7 @@ lanes! {
         an_idle_session_ends,
         a_session_in_use_does_not_idle,
     }
-    memory_modern "elsewhere subscriptions are no requests of a connection" {
+    memory_modern "over HTTP and in a session subscriptions are no requests; the shell of a pipe lets requests wait" {
         subscriptions_are_requests_under_way,
     }
     http "a pipe has its bound in its shell" {
@@ -171,7 +173,7 @@ async fn so_many_sessions_are_open_at_a_time(lane: Lane) {
     });
     let third = host.strange(Profile::default());
     let refused = third.request("initialize", hello.clone()).await;
-    assert_eq!((refused.code(), refused.status), (-32603, 503));
+    assert_eq!(refused.code_at(503), -32603);
     assert_eq!(host.open_sessions(), 2);
     assert_eq!(first.http(http::Method::DELETE, "", |_| {}).await.status, 204);
     assert!(third.request("initialize", hello.clone()).await.response.get("result").is_some());
@@ -185,10 +187,10 @@ async fn an_idle_session_ends(lane: Lane) {
     let client = lane.connect(limited(|limits| limits.session_idle = Duration::from_secs(600))).await;
     for _ in 0..5 {
         tokio::time::advance(Duration::from_secs(599)).await;
-        assert_eq!(client.request("ping", json!({})).await.status, 200, "each message keeps it");
+        assert!(client.request("ping", json!({})).await.has_status(200), "each message keeps it");
     }
     tokio::time::advance(Duration::from_secs(600)).await;
-    assert_eq!(client.request("ping", json!({})).await.status, 404);
+    assert!(client.request("ping", json!({})).await.has_status(404));
 }
 
 async fn a_session_in_use_does_not_idle(lane: Lane) {
@@ -199,11 +201,11 @@ async fn a_session_in_use_does_not_idle(lane: Lane) {
     tokio::time::advance(Duration::from_secs(6000)).await;
     gate.add_permits(1);
     assert_eq!(call.reply().await.tool_text(), "done", "a call under way keeps it");
-    assert_eq!(client.request("ping", json!({})).await.status, 200);
+    assert!(client.request("ping", json!({})).await.has_status(200));
     let mut watch = client.watch(json!({})).await;
     watch.is_quiet().await;
     tokio::time::advance(Duration::from_secs(6000)).await;
-    assert_eq!(client.request("ping", json!({})).await.status, 200, "an open stream keeps it");
+    assert!(client.request("ping", json!({})).await.has_status(200), "an open stream keeps it");
 }
 
 async fn a_body_has_a_size(lane: Lane) {
