@@ -25,6 +25,7 @@ pub struct HttpConfig {
     pub(crate) retry: Duration,
     pub(crate) replay_events: usize,
     pub(crate) replay_streams: usize,
+    pub(crate) replay_bytes: usize,
 }
 
 impl HttpConfig {
@@ -43,6 +44,7 @@ impl HttpConfig {
             retry: Duration::from_secs(1),
             replay_events: 256,
             replay_streams: 16,
+            replay_bytes: 1024 * 1024,
         }
     }
 
@@ -121,6 +123,13 @@ impl HttpConfig {
     /// Finished streams that a legacy session keeps for a client that comes back. Default 16. Older ones are gone.
     pub fn replay_streams(mut self, streams: usize) -> Self {
         self.replay_streams = streams.max(1);
+        self
+    }
+
+    /// Bytes that a legacy session keeps in its finished streams, and in each that is under way and has been read. Default
+    /// 1 MiB. The newest event, and the newest finished stream, are kept whatever their size.
+    pub fn replay_bytes(mut self, bytes: usize) -> Self {
+        self.replay_bytes = bytes;
         self
     }
 }

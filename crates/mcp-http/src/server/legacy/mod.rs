@@ -14,8 +14,8 @@ use mcp_core::schema::MirroredParameter;
 use mcp_core::{Carrier, Classified, Head, Legacy, Outbound, Principal, Scope, Session, Sessions};
 use mcp_wire::{ErrorCode, Message, RawJson, Revision, RpcError, encode_error};
 
+use self::stream::{Keep, Placed, Streams};
 pub(super) use self::stream::{Notices, Reader};
-use self::stream::{Placed, Streams};
 use super::body::{HttpBody, event_stream};
 use super::guard::{LAST_EVENT_ID, SESSION_ID, empty, json, refusal};
 use super::modern::respond;
@@ -119,7 +119,11 @@ fn initialize(shared: &Shared, principal: Principal, message: Legacy) -> Respons
     }
     let response = handshake.response.clone();
     let opened = shared.server.open_session(principal, handshake).and_then(|session| {
-        let streams = Arc::new(Streams::new(shared.config.replay_events, shared.config.replay_streams));
+        let streams = Arc::new(Streams::new(Keep {
+            events: shared.config.replay_events,
+            streams: shared.config.replay_streams,
+            bytes: shared.config.replay_bytes,
+        }));
         let id = HeaderValue::from_str(session.id()).map_err(|_| RpcError::internal())?;
         shared
             .sessions

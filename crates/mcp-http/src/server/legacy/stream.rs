@@ -19,9 +19,19 @@ use crate::codec::sse::Event;
 
 /// The streams of one session.
 pub(in crate::server) struct Streams {
-    keep_events: usize,
-    keep_streams: usize,
+    keep: Keep,
     state: Mutex<StreamsState>,
+}
+
+/// How much is kept for a client that comes back.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Keep {
+    /// Events of one stream.
+    pub(super) events: usize,
+    /// Finished streams of a session.
+    pub(super) streams: usize,
+    /// Bytes of one stream, and of the finished ones of a session together.
+    pub(super) bytes: usize,
 }
 
 #[derive(Default)]
@@ -48,9 +58,9 @@ impl Placed {
 }
 
 impl Streams {
-    pub(super) fn new(keep_events: usize, keep_streams: usize) -> Self {
+    pub(super) fn new(keep: Keep) -> Self {
         let state = StreamsState { next: 1, ..StreamsState::default() };
-        Self { keep_events, keep_streams, state: Mutex::new(state) }
+        Self { keep, state: Mutex::new(state) }
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, StreamsState> {
@@ -62,7 +72,7 @@ impl Streams {
         let mut state = self.state();
         let number = state.next;
         state.next += 1;
-        let stream = Arc::new(EventStream { number, keep: self.keep_events, state: Mutex::default() });
+        let stream = Arc::new(EventStream { number, keep: self.keep, state: Mutex::default() });
         state.by_number.insert(number, Arc::clone(&stream));
         stream
     }
@@ -74,11 +84,15 @@ impl Streams {
     /// A stream is over: of those, only the newest are kept.
     pub(super) fn finished(&self) {
         let mut state = self.state();
-        let over: Vec<u64> =
-            state.by_number.iter().filter(|(_, stream)| stream.is_finished()).map(|(number, _)| *number).collect();
-        let excess = over.len().saturating_sub(self.keep_streams);
-        for number in over.into_iter().take(excess) {
-            state.by_number.remove(&number);
+        let over: Vec<(u64, usize)> =
+            state.by_number.iter().filter_map(|(number, stream)| Some((*number, stream.finished_size()?))).collect();
+        let (mut streams, mut bytes) = (0, 0_usize);
+        for (number, size) in over.into_iter().rev() {
+            streams += 1;
+            bytes = bytes.saturating_add(size);
+            if streams > 1 && (streams > self.keep.streams || bytes > self.keep.bytes) {
+                state.by_number.remove(&number);
+            }
         }
     }
 
@@ -102,7 +116,7 @@ impl Streams {
 /// What one call says, numbered.
 pub(super) struct EventStream {
     number: u64,
-    keep: usize,
+    keep: Keep,
     state: Mutex<StreamState>,
 }
 
@@ -111,6 +125,8 @@ struct StreamState {
     /// The oldest kept event has this number; numbers start at 1, the opening of the stream has 0.
     first: u64,
     events: VecDeque<Said>,
+    /// The size of those events.
+    bytes: usize,
     finished: bool,
     /// The number of events the current reader has been given.
     read: u64,
@@ -134,8 +150,10 @@ impl EventStream {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn is_finished(&self) -> bool {
-        self.state().finished
+    /// How many bytes a finished stream holds.
+    fn finished_size(&self) -> Option<usize> {
+        let state = self.state();
+        state.finished.then_some(state.bytes)
     }
 
     /// Adds an event. Waits while a reader is there that has as many unread ones as are kept.
@@ -149,7 +167,7 @@ impl EventStream {
         poll_fn(|context| {
             let mut state = self.state();
             let unread = state.last().saturating_sub(state.read);
-            if state.reading && unread >= u64::try_from(self.keep).unwrap_or(u64::MAX) {
+            if state.reading && unread >= u64::try_from(self.keep.events).unwrap_or(u64::MAX) {
                 state.writer = Some(context.waker().clone());
                 return Poll::Pending;
             }
@@ -160,9 +178,13 @@ impl EventStream {
         if state.events.is_empty() {
             state.first = state.last() + 1;
         }
+        state.bytes = state.bytes.saturating_add(said.size());
         state.events.push_back(said);
-        while state.events.len() > self.keep {
-            state.events.pop_front();
+        while state.events.len() > 1
+            && (state.events.len() > self.keep.events || (state.bytes > self.keep.bytes && !state.oldest_is_unread()))
+        {
+            let size = state.events.pop_front().map_or(0, |said| said.size());
+            state.bytes = state.bytes.saturating_sub(size);
             state.first += 1;
         }
         state.wake_readers();
@@ -194,7 +216,21 @@ impl EventStream {
     }
 }
 
+impl Said {
+    fn size(&self) -> usize {
+        match self {
+            Self::Frame(frame) | Self::Response(frame, _) => frame.len(),
+            Self::Release(_) => 0,
+        }
+    }
+}
+
 impl StreamState {
+    /// A client that is there has not been given the oldest event yet.
+    fn oldest_is_unread(&self) -> bool {
+        self.reading && self.read < self.first
+    }
+
     /// The number of the newest event, 0 before the first.
     fn last(&self) -> u64 {
         if self.events.is_empty() {
