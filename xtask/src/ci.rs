@@ -13,10 +13,11 @@ use crate::process::now;
 use crate::{Reported, cargo, options, refuse_leftovers};
 
 /// Combinations of features that nothing else builds: every row must compile without a warning.
-const FEATURES: [&[&str]; 5] = [
+const FEATURES: [&[&str]; 6] = [
     &["--package", "mcp-core", "--no-default-features"],
     &["--package", "mcp-core", "--no-default-features", "--features", "schemars"],
     &["--package", "mcp-core", "--no-default-features", "--features", "jsonschema"],
+    &["--package", "mcp-core", "--no-default-features", "--features", "testing"],
     &["--package", "mcp-auth", "--no-default-features"],
     &["--package", "mcp-http", "--no-default-features"],
 ];

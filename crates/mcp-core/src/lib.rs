@@ -40,6 +40,8 @@ mod random;
 mod registry;
 mod resource;
 mod server;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod tool;
 mod uri_template;
 

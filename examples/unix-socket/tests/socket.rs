@@ -93,6 +93,12 @@ async fn a_legacy_client_shakes_hands_and_calls_a_tool() -> Outcome {
 }
 
 #[tokio::test]
+async fn the_transport_keeps_its_promises() -> Outcome {
+    let (ours, theirs) = UnixStream::pair()?;
+    Ok(mcp_core::testing::check_transport(|| (Framed(ours), Framed(theirs))).await?)
+}
+
+#[tokio::test]
 async fn a_frame_that_was_read_in_part_survives_an_abandoned_read() -> Outcome {
     let (ours, mut theirs) = UnixStream::pair()?;
     let (mut reader, _writer) = Framed(ours).split();
