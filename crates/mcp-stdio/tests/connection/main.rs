@@ -12,3 +12,5 @@ mod end;
 mod load;
 #[cfg(test)]
 mod order;
+#[cfg(test)]
+mod promises;
