@@ -281,7 +281,7 @@ impl RequestContext {
     /// As [`Self::log`], naming the part of the program that speaks.
     pub fn log_as(&self, level: LoggingLevel, logger: Option<&str>, data: impl Serialize) {
         let state = &*self.0;
-        if !state.streaming || state.wanted_level().is_none_or(|wanted| level < wanted) {
+        if !state.hears(level) {
             return;
         }
         {
@@ -342,6 +342,11 @@ impl CallState {
 
     pub(crate) fn begin_attempt(&self) {
         self.attempt().logged = 0;
+    }
+
+    /// Whether a log message of this level would be sent.
+    pub(crate) fn hears(&self, level: LoggingLevel) -> bool {
+        self.streaming && self.wanted_level().is_some_and(|wanted| level >= wanted)
     }
 
     fn wanted_level(&self) -> Option<LoggingLevel> {

@@ -31,6 +31,8 @@ mod form;
 mod handler;
 mod layer;
 mod limits;
+#[cfg(feature = "log-forwarding")]
+mod log_layer;
 mod methods;
 mod principal;
 mod prompt;
@@ -59,6 +61,8 @@ pub use form::*;
 pub use handler::{Completer, HandlerError, PromptHandler, ResourceHandler, ResultExt, ToolHandler};
 pub use layer::{CallLayer, LayeredCall, Next};
 pub use limits::Limits;
+#[cfg(feature = "log-forwarding")]
+pub use log_layer::LogForwarding;
 pub use principal::{OwnerKey, Principal};
 pub use prompt::{Prompt, PromptArguments, PromptReply};
 pub use protocol::admit::{Carrier, Classified, Head, Legacy, Modern, Pipe, Split, Target};

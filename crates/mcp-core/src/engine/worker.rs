@@ -98,7 +98,7 @@ impl<F: Future + Unpin> Future for Deadline<F> {
     }
 }
 
-/// Runs blocking code on tokio's blocking pool. It cannot be aborted: a cancelled call leaves it running.
+/// Runs blocking code on tokio's blocking pool, in the span of whoever waits for it. It cannot be aborted: a cancelled call leaves it running.
 ///
 /// # Errors
 /// When the code panicked.
@@ -106,8 +106,9 @@ impl<F: Future + Unpin> Future for Deadline<F> {
 pub(crate) async fn block<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Box<dyn Any + Send>> {
+    let span = tracing::Span::current();
     #[expect(clippy::disallowed_methods, reason = "the one way to the blocking pool; callers hold a permit meanwhile")]
-    let handle = tokio::task::spawn_blocking(work);
+    let handle = tokio::task::spawn_blocking(move || span.in_scope(work));
     handle.await.map_err(|error| match error.try_into_panic() {
         Ok(payload) => payload,
         Err(_) => Box::new("the runtime shut down"),

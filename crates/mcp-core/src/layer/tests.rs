@@ -1,3 +1,5 @@
+//! Layers around the calls of tools, seen from a client.
+
 use std::sync::Mutex;
 use std::time::Duration;
 

@@ -22,6 +22,7 @@ use mcp_wire::types::{CacheHints, InputRequiredResult, LoggingLevel, MetaObject,
 use mcp_wire::{Method, RawJson, RequestId, Revision, RpcError, encode_error};
 use serde::Serialize;
 use serde_json::json;
+use tracing::{Instrument, Span};
 
 use crate::context::{Attempt, CallState, Cancellation, TraceContext};
 use crate::engine::exchange::{Exchange, Finished, Outbox};
@@ -156,8 +157,14 @@ impl Incoming {
         if let Some(in_flight) = &in_flight {
             in_flight.reaches(Interruptible::Call(Arc::clone(&state)));
         }
+        let span = span_of(&subject, &state);
         let running = run(RequestContext(Arc::clone(&state)), Call { subject });
-        Exchange::call(Box::pin(running), state, |state| state.failed(&RpcError::internal(), Hint::Ok), in_flight)
+        Exchange::call(
+            Box::pin(running.instrument(span)),
+            state,
+            |state| state.failed(&RpcError::internal(), Hint::Ok),
+            in_flight,
+        )
     }
 
     /// The answers that came with the request; only modern requests carry any.
@@ -184,6 +191,17 @@ impl Incoming {
         let binding = subject.binding(&self.principal);
         seal::open(&self.server.state_keys(), binding, &text, self.server.now_ms()).ok()
     }
+}
+
+/// The span that a call runs in, which costs nothing where nobody traces.
+fn span_of(subject: &Subject, state: &Arc<CallState>) -> Span {
+    let (method, target) = (subject.method.as_str(), subject.target.as_str());
+    let span = tracing::info_span!(target: "mcp_core", "mcp.call", method, target);
+    #[cfg(feature = "log-forwarding")]
+    crate::log_layer::tie(&span, state);
+    #[cfg(not(feature = "log-forwarding"))]
+    let _ = state;
+    span
 }
 
 /// What the methods with handlers have in common.

@@ -1,3 +1,5 @@
+//! Servers made of several, seen from a client.
+
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
