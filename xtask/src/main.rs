@@ -12,6 +12,7 @@ mod conformance;
 mod node;
 mod process;
 mod tidy;
+mod verify_tests;
 
 use std::env;
 use std::fmt;
@@ -31,6 +32,10 @@ usage: cargo xtask COMMAND [OPTIONS]
     --side SIDE       server (default) or client
     --revision REV    only this revision's requirement set
     --scenario NAME   only this scenario
+
+  verify-tests breaks one rule at a time in a copy of the source; each time a test has to fail
+    --only NAME       only this mutation of xtask/mutations.toml (repeatable)
+    --list            print the mutations' names and rules
 
   bench        cost of a request against the kept budget; `cargo xtask bench` lists its options
 
@@ -76,6 +81,7 @@ fn main() -> ExitCode {
             "ci" => ci::run(rest),
             "conformance" => conformance::run(rest),
             "tidy" => tidy::run(rest),
+            "verify-tests" => verify_tests::run(rest),
             unknown => Err(anyhow::anyhow!("no command is called `{unknown}`\n\n{HELP}")),
         },
     };
