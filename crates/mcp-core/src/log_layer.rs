@@ -2,14 +2,13 @@
 //!
 //! Why here: one line in a handler reaches the operator and the client who wants to hear it; the span that the engine
 //! enters for a call says whose it is.
-//! Invariants: only named targets are told, and never the engine's own; nothing is told outside of a request; an event
-//! that is made while another is told is not told.
+//! Invariants: only named targets are told, and never the engine's own, so that telling causes no telling; nothing is told
+//! outside of a request; no lock is held while an event's values are shown.
 //! Spec: 2026-07-28 server/utilities/logging
 
 #[cfg(test)]
 mod tests;
 
-use std::cell::Cell;
 use std::error::Error;
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -81,7 +80,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for LogForwarding {
         if !state.hears(level) {
             return;
         }
-        let Some(_telling) = Telling::begin() else { return };
+        // No lock is held: showing a value may say something itself.
         let mut told = Told::default();
         event.record(&mut told);
         RequestContext(state).log_as(level, Some(metadata.target()), told);
@@ -109,25 +108,6 @@ pub(crate) fn tie(span: &Span, state: &Arc<CallState>) {
             span.extensions_mut().replace(Served(Arc::downgrade(state)));
         }
     });
-}
-
-thread_local! {
-    static TELLING: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Lives while an event is told; there is one in a thread.
-struct Telling;
-
-impl Telling {
-    fn begin() -> Option<Self> {
-        (!TELLING.replace(true)).then(|| Self)
-    }
-}
-
-impl Drop for Telling {
-    fn drop(&mut self) {
-        TELLING.set(false);
-    }
 }
 
 /// An event as a client reads it.
