@@ -70,14 +70,13 @@ pub struct ExtensionMethod {
     name: String,
     target: Option<String>,
     needs_declaration: bool,
-    revisions: RangeInclusive<Revision>,
+    revisions: Option<RangeInclusive<Revision>>,
 }
 
 impl ExtensionMethod {
     /// A method that any client may call, under every revision that the extension is advertised in.
     pub fn new(name: impl Into<String>) -> Self {
-        let all = Revision::V2024_11_05..=Revision::V2026_07_28;
-        Self { name: name.into(), target: None, needs_declaration: false, revisions: all }
+        Self { name: name.into(), target: None, needs_declaration: false, revisions: None }
     }
 
     /// Says which member of the parameters names what the request is about. A carrier with headers repeats it in
@@ -96,7 +95,7 @@ impl ExtensionMethod {
 
     /// Serves the method under these revisions only, as far as the extension is advertised there.
     pub fn revisions(mut self, revisions: RangeInclusive<Revision>) -> Self {
-        self.revisions = revisions;
+        self.revisions = Some(revisions);
         self
     }
 }
@@ -259,12 +258,13 @@ pub(crate) struct Served {
     pub(crate) target: Option<String>,
     /// What a client has to declare on each request, where requests declare anything.
     pub(crate) needs: Vec<ClientCapability>,
-    revisions: RangeInclusive<Revision>,
+    /// Where it is served at all; everywhere if nothing else was said.
+    revisions: Option<RangeInclusive<Revision>>,
 }
 
 impl Served {
     pub(crate) fn is_offered(&self, revision: Revision) -> bool {
-        self.revisions.contains(&revision) && self.entry.is_advertised(revision)
+        self.revisions.as_ref().is_none_or(|served| served.contains(&revision)) && self.entry.is_advertised(revision)
     }
 
     pub(crate) fn extension(&self) -> Arc<dyn Extension> {

@@ -1,3 +1,5 @@
+//! An extension that does everything once, asked in both eras; and names that do not fit.
+
 use std::cell::RefCell;
 use std::task::{Context, Poll, Waker};
 
