@@ -13,7 +13,7 @@ use crate::checks::{Check, Scenario, Status};
 
 /// The scenarios of which a failure or warning may be excused: extensions the server does not implement yet.
 /// A skip or a note says that the suite did not judge, and may be excused anywhere.
-const EXCUSABLE: [&str; 2] = ["tasks-", "sep-2640-skills-"];
+const EXCUSABLE: [&str; 1] = ["tasks-"];
 
 /// One line: `scenario check-id STATUS reason`.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,15 +4,17 @@
 //! Invariants: the first tool needs no arguments and the first resource can be read, so that a client that picks the
 //! first of a list gets an answer.
 
-use mcp_core::{RegistrationError, Server};
+use std::error::Error;
 
-use crate::{asking, prompts, resources, tools};
+use mcp_core::Server;
+
+use crate::{asking, prompts, resources, skills, tools};
 
 /// The sample server, ready for any transport.
 ///
 /// # Errors
 /// When something could not be registered, or there is no randomness for its key.
-pub fn server() -> Result<Server, RegistrationError> {
+pub fn server() -> Result<Server, Box<dyn Error>> {
     let mut builder = Server::builder("everything-server", env!("CARGO_PKG_VERSION"))
         .instructions("A sample with one of everything. Every tool can be called at will; none has lasting effects.");
     for tool in tools::all().into_iter().chain(asking::tools()) {
@@ -25,7 +27,7 @@ pub fn server() -> Result<Server, RegistrationError> {
     for prompt in prompts::all() {
         builder = builder.prompt(prompt);
     }
-    builder.build()
+    Ok(skills::all()?.install(builder).build()?)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ mod asking;
 mod fixture;
 mod prompts;
 mod resources;
+mod skills;
 mod tools;
 
 pub use fixture::server;

@@ -53,7 +53,7 @@ const ROWS: [Row; 5] = [
     Row { name: "mcp-stdio", always: &["mcp-wire"], optional: &["mcp-core"], never: &[] },
 ];
 
-/// Packages there may use everything, and no package may use them.
+/// Packages there may use everything, and no package may use them; but tests may use examples.
 const FREE: [&str; 4] = ["bench/", "examples/", "tests/", "xtask/"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -63,7 +63,8 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     for package in &tree.packages {
         let mut report = |dependency: &str, message: String| findings.push(finding(tree, package, dependency, message));
         for dependency in &package.dependencies {
-            if ours.get(dependency.name.as_str()).is_some_and(|other| is_free(other)) {
+            let used = ours.get(dependency.name.as_str());
+            if used.is_some_and(|other| is_free(other) && !is_tested_example(package, other)) {
                 let message = format!("{} uses {}, which nothing may use", package.name, dependency.name);
                 report(&dependency.name, message);
             }
@@ -105,6 +106,11 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 
 fn is_free(package: &Package) -> bool {
     FREE.iter().any(|folder| package.manifest.starts_with(folder))
+}
+
+/// What an example shows is a sample of the tests as well.
+fn is_tested_example(user: &Package, used: &Package) -> bool {
+    user.manifest.starts_with("tests/") && used.manifest.starts_with("examples/")
 }
 
 /// Names `dependency` where the manifest does.
@@ -205,6 +211,17 @@ mod tests {
             package("mcp-tests", "tests", &["mcp-core", "mcp-http"]),
         ];
         assert_eq!(messages(packages, ""), [""; 0]);
+    }
+
+    #[test]
+    fn only_tests_may_use_what_an_example_shows() {
+        let example = || package("shown", "examples", &["mcp-core"]);
+        let core = || package("mcp-core", "crates", &[]);
+        assert_eq!(messages(vec![core(), example(), package("sample", "tests", &["shown"])], ""), [""; 0]);
+        for folder in ["examples", "bench"] {
+            let found = messages(vec![core(), example(), package("other", folder, &["shown"])], "");
+            assert_eq!(found, ["other uses shown, which nothing may use"]);
+        }
     }
 
     #[test]

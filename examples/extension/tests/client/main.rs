@@ -1,0 +1,4 @@
+//! The extension as a client meets it.
+
+#[cfg(test)]
+mod skills;
