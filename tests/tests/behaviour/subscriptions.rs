@@ -211,6 +211,17 @@ async fn the_acknowledgement_comes_first(lane: Lane) {
         })
     );
     assert_eq!(call.notification().await["method"], "notifications/tools/list_changed");
+    // Nor does it matter how far the request has come when the change is made.
+    for steps in 0..100 {
+        let client = lane.connect(server()).await;
+        let mut call = client.start("subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } }));
+        for _ in 0..steps {
+            tokio::task::yield_now().await;
+        }
+        client.server().tools_changed();
+        let first = call.notification().await;
+        assert_eq!(first["method"], "notifications/subscriptions/acknowledged", "{steps}");
+    }
 }
 
 /// Checklist 17: listen notifications carry the subscription id with the JSON type of the request id, and unrequested types
