@@ -24,7 +24,7 @@ use crate::{Reported, cargo, options, refuse_leftovers, root};
 const BEHAVIOUR: &str = "mcp-tests";
 
 /// How long one test program may take. Those of this repository take a minute at most, on a slow machine.
-const LIMIT: Duration = Duration::from_secs(600);
+const LIMIT: Duration = Duration::from_secs(300);
 
 /// What the tests say of a mutation.
 #[derive(Debug, PartialEq, Eq)]
