@@ -6,15 +6,15 @@
 //! of an [`Exchange`] to the client.
 //!
 //! ```
-//! use mcp_core::{HandlerError, RequestContext, Server, Tool};
+//! use mcp_core::{Server, Tool};
 //!
 //! #[derive(serde::Deserialize, schemars::JsonSchema)]
 //! struct Greet { name: String }
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let server = Server::builder("greeter", "1.0.0")
-//!     .tool(Tool::typed("greet", |args: Greet, _context: RequestContext| async move {
-//!         Ok::<_, HandlerError>(format!("Hello, {}!", args.name))
+//!     .tool(Tool::typed("greet", |args: Greet, _context| async move {
+//!         Ok(format!("Hello, {}!", args.name))
 //!     }))
 //!     .build()?;
 //! # let _ = server;
