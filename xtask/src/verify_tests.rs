@@ -1,8 +1,8 @@
 //! `cargo xtask verify-tests`: breaks one rule at a time in a copy of the source, and demands that a test fails.
 //!
 //! Why here: a test that cannot fail looks like any other; a rule that no test misses is not kept.
-//! Invariants: the source itself is never touched; a mutation counts as caught only by a test that fails, or does not end,
-//! where all tests pass without it; one that does not compile is a mistake in `xtask/mutations.toml`.
+//! Invariants: the source and what is built of it are never touched; a mutation counts as caught only by a test that fails,
+//! or does not end, where all tests pass without it; one that does not compile is a mistake in `xtask/mutations.toml`.
 
 mod copy;
 mod mutation;
@@ -72,7 +72,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         mutations.iter().filter(|mutation| only.is_empty() || only.contains(&mutation.name)).collect();
 
     let folder = root().join("target/verify-tests");
-    let bench = Bench { tree: folder.join("tree"), logs: folder.join("logs") };
+    let bench = Bench { tree: folder.join("tree"), target: folder.join("target"), logs: folder.join("logs") };
     fs::create_dir_all(&bench.logs)?;
     copy::bring_up_to_date(&root(), &bench.tree)?;
     let mut libraries: Vec<&str> = chosen.iter().flat_map(|mutation| &mutation.libraries).map(String::as_str).collect();
@@ -101,6 +101,8 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
 /// The copy of the source, and where the tests' output goes.
 struct Bench {
     tree: PathBuf,
+    /// Not the workspace's: cargo would take what was built of the copy for its own, mutations included.
+    target: PathBuf,
     logs: PathBuf,
 }
 
@@ -145,7 +147,7 @@ impl Bench {
     fn build(&self, selected: &[&str]) -> anyhow::Result<Option<Vec<TestProgram>>> {
         let mut command = cargo();
         command.args(["test", "--no-run", "--quiet", "--message-format", "json-render-diagnostics"]).args(selected);
-        command.current_dir(&self.tree).env("CARGO_TARGET_DIR", target_folder());
+        command.current_dir(&self.tree).env("CARGO_TARGET_DIR", &self.target);
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().context("cannot start cargo")?;
         let output = child.stdout.take().context("cargo's output is not piped")?;
@@ -155,12 +157,6 @@ impl Bench {
         }
         Ok(child.wait()?.success().then_some(programs))
     }
-}
-
-/// Shared with the workspace, so that dependencies are built once.
-fn target_folder() -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
-    root().join(target)
 }
 
 #[derive(Debug, PartialEq, Eq)]
