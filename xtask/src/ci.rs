@@ -22,6 +22,13 @@ const FEATURES: [&[&str]; 6] = [
     &["--package", "mcp-http", "--no-default-features"],
 ];
 
+/// Example programs that end with their input, of which there is none here; the other examples run as tests.
+const EXAMPLES: [&[&str]; 3] = [
+    &["--package", "mcp-stdio", "--example", "echo-stdio"],
+    &["--package", "mcp-stdio", "--example", "ask"],
+    &["--package", "skills-extension", "--example", "serve", "--", "tests/everything-server/assets/skills"],
+];
+
 /// What a step runs: one or more commands of cargo.
 struct Step {
     name: &'static str,
@@ -119,6 +126,7 @@ fn steps(nextest: bool) -> Vec<Step> {
         Step { name: "test", commands: vec![test], counts: Some(counts) },
         Step { name: "doctest", commands: vec![vec!["test", "--doc", "--workspace"]], counts: Some(Counts::Libtest) },
         step("features", FEATURES.iter().map(features).collect()),
+        step("examples", EXAMPLES.iter().map(|row| [&["run", "--quiet"], *row].concat()).collect()),
         step("conformance", vec![xtask(&["conformance", "--side", "server"])]),
         step("counts", vec![xtask(&["bench", "--counts", "--check"])]),
     ]
