@@ -259,7 +259,9 @@ async fn kinds_of_content_are_compared_as_media_types(lane: Lane) {
     for (accept, kind) in [
         (vec!["*/*"], Some("application/json")),
         (vec!["application/*, text/*"], Some("application/json")),
-        (vec!["Application/JSON;q=0.9, Text/Event-Stream"], Some("application/json")),
+        (vec!["Application/JSON;q=0.9, Text/Event-Stream"], Some("text/event-stream")),
+        (vec!["text/event-stream, application/json"], Some("text/event-stream")),
+        (vec!["text/event-stream;q=0.5, application/json"], Some("application/json")),
         (vec!["application/json", "text/event-stream"], Some("application/json")),
         (vec![], Some("application/json")),
         (vec!["application/json"], Some("application/json")),

@@ -20,6 +20,12 @@ pub struct Accepted {
 }
 
 impl Accepted {
+    /// Whether a response that is there at once is better sent as one document.
+    #[must_use]
+    pub const fn takes_document(self) -> bool {
+        self.json && !self.prefers_event_stream
+    }
+
     /// What the `Accept` headers say. Without any, or with empty ones, everything is taken.
     ///
     /// The most specific range decides about a type (`*/*, application/json;q=0` takes no JSON); of several equally

@@ -40,7 +40,7 @@ pub(super) async fn answer(
         return empty(StatusCode::ACCEPTED);
     }
     match first_item(shared, &mut exchange, accepted).await {
-        First::Item(Outbound::Response(frame, hint)) if accepted.json || hint != Hint::Ok => {
+        First::Item(Outbound::Response(frame, hint)) if accepted.takes_document() || hint != Hint::Ok => {
             respond(shared, frame, &hint)
         }
         First::Item(item) => event_stream(HttpBody::modern(Some(item), exchange, shared.config.keep_alive)),

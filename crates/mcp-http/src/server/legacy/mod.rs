@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use mcp_core::schema::MirroredParameter;
-use mcp_core::{Carrier, Classified, Head, Legacy, Outbound, Principal, Scope, Session, Sessions};
+use mcp_core::{Carrier, Classified, Head, Hint, Legacy, Outbound, Principal, Scope, Session, Sessions};
 use mcp_wire::{ErrorCode, Message, RawJson, Revision, RpcError, encode_error};
 
 use self::stream::{Keep, Placed, Streams};
@@ -63,7 +63,9 @@ pub(super) async fn answer(
     // What is ready at once needs no stream.
     let first = pump::at_once(&mut exchange).await;
     match first {
-        Some(Outbound::Response(frame, hint)) if accepted.json => respond(shared, frame, &hint),
+        Some(Outbound::Response(frame, hint)) if accepted.takes_document() || hint != Hint::Ok => {
+            respond(shared, frame, &hint)
+        }
         first => {
             let stream = streams.open();
             pump::start(exchange, first, &session, &streams, &stream);
