@@ -150,7 +150,7 @@ fn run_suite(folder: &Path, suite: &Suite, url: &str, run: &Run) -> anyhow::Resu
 }
 
 /// Builds a program of this workspace in release and says where it is.
-fn build(package: &str) -> anyhow::Result<PathBuf> {
+pub(crate) fn build(package: &str) -> anyhow::Result<PathBuf> {
     let mut command = cargo();
     command.args(["build", "--release", "--package", package, "--message-format", "json-render-diagnostics"]);
     command.stdin(Stdio::null()).stdout(Stdio::piped());

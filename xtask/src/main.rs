@@ -9,6 +9,7 @@ mod bench;
 mod checks;
 mod ci;
 mod conformance;
+mod interop;
 mod node;
 mod process;
 mod tidy;
@@ -36,6 +37,9 @@ usage: cargo xtask COMMAND [OPTIONS]
   verify-tests breaks one rule at a time in a copy of the source; each time a test has to fail
     --only NAME       only this mutation of xtask/mutations.toml (repeatable)
     --list            print the mutations' names and rules
+
+  interop      official clients against the sample server, over HTTP and stdio, in both eras
+    --with python     the Python SDK, installed by the command itself
 
   bench        cost of a request against the kept budget; `cargo xtask bench` lists its options
 
@@ -80,6 +84,7 @@ fn main() -> ExitCode {
             "bench" => bench::run(rest),
             "ci" => ci::run(rest),
             "conformance" => conformance::run(rest),
+            "interop" => interop::run(rest),
             "tidy" => tidy::run(rest),
             "verify-tests" => verify_tests::run(rest),
             unknown => Err(anyhow::anyhow!("no command is called `{unknown}`\n\n{HELP}")),
