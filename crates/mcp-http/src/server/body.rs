@@ -202,3 +202,51 @@ impl Pulse {
         event
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use http::Request;
+    use mcp_core::{NoArguments, Server, Tool};
+
+    use super::*;
+    use crate::server::{HttpConfig, HttpService};
+
+    const LISTEN: &str = r#"{"jsonrpc":"2.0","id":"s","method":"subscriptions/listen","params":{
+        "notifications":{"toolsListChanged":true},
+        "_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+
+    async fn next(body: &mut HttpBody) -> Bytes {
+        let frame = poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await;
+        frame.unwrap().unwrap().into_data().unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_idle_stream_shows_that_it_lives_at_every_interval() {
+        let server = Server::builder("s", "1").tool(Tool::plain("t", |_: NoArguments| "x")).build().unwrap();
+        let interval = Duration::from_secs(15);
+        let service = HttpService::new(server.clone(), HttpConfig::new(mcp_auth::Anonymous).keep_alive(interval));
+        let request = Request::post("/mcp")
+            .header("host", "localhost")
+            .header("content-type", "application/json")
+            .header("mcp-protocol-version", "2026-07-28")
+            .header("mcp-method", "subscriptions/listen")
+            .body(HttpBody::whole(Bytes::from_static(LISTEN.as_bytes())))
+            .unwrap();
+        let mut body = service.respond(request).await.into_body();
+        assert!(next(&mut body).await.starts_with(b"data: "), "the acknowledgement");
+
+        let started = Instant::now();
+        assert_eq!(next(&mut body).await, keep_alive());
+        assert_eq!(started.elapsed(), interval);
+
+        // What is said counts as life: the interval begins anew.
+        tokio::time::advance(interval / 3).await;
+        server.tools_changed();
+        assert!(next(&mut body).await.starts_with(b"data: "), "the notice");
+        let said = Instant::now();
+        assert_eq!(next(&mut body).await, keep_alive());
+        assert_eq!(said.elapsed(), interval);
+    }
+}

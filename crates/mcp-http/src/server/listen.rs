@@ -267,3 +267,71 @@ async fn first_of<A: Future, B: Future>(first: A, second: B) -> Either<A::Output
     })
     .await
 }
+
+/// Named smoke tests on real sockets and real time: what has to be true of them does not depend on how long they take.
+#[cfg(test)]
+mod tests {
+    use mcp_core::{Limits, RequestContext, Server, Tool};
+    use mcp_wire::RawJson;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::sync::Notify;
+
+    use super::*;
+    use crate::server::HttpConfig;
+
+    const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"stuck","_meta":{
+        "io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+
+    async fn bind(server: Server) -> Listener {
+        let service = HttpService::new(server, HttpConfig::new(mcp_auth::Anonymous));
+        Listener::bind(SocketAddr::from(([127, 0, 0, 1], 0)), service).await.unwrap()
+    }
+
+    async fn connect(address: SocketAddr, request: &str) -> TcpStream {
+        let mut socket = TcpStream::connect(address).await.unwrap();
+        socket.write_all(request.as_bytes()).await.unwrap();
+        socket
+    }
+
+    #[tokio::test]
+    async fn a_handler_that_never_ends_does_not_keep_the_listener() {
+        let called = Arc::new(Notify::new());
+        let mut limits = Limits::default();
+        limits.cancel_grace = Duration::from_millis(20);
+        let schema = RawJson::from(serde_json::json!({ "type": "object" }));
+        let begun = Arc::clone(&called);
+        let stuck = Tool::raw("stuck", schema, move |_: RawJson, _: RequestContext| {
+            begun.notify_one();
+            std::future::pending::<Result<String, _>>()
+        });
+        let server = Server::builder("s", "1").limits(limits).tool(stuck).build().unwrap();
+        let listener = bind(server).await.grace(Duration::from_millis(20));
+        let address = listener.local_addr().unwrap();
+        let head = "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+            mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: stuck\r\n";
+        let mut socket = connect(address, &format!("{head}content-length: {}\r\n\r\n{CALL}", CALL.len())).await;
+        listener.run(called.notified()).await;
+        let mut rest = Vec::new();
+        // Cut off: an end or a reset, as the operating system likes.
+        let _ = socket.read_to_end(&mut rest).await;
+        assert!(rest.is_empty(), "nothing was promised");
+        assert!(TcpStream::connect(address).await.is_err(), "nobody listens any more");
+    }
+
+    #[tokio::test]
+    async fn a_head_beyond_its_limit_is_refused_and_an_idle_connection_is_closed() {
+        let listener = bind(Server::builder("s", "1").build().unwrap()).await.header_timeout(Duration::from_millis(20));
+        let address = listener.local_addr().unwrap();
+        let clients = async {
+            let long = format!("GET /mcp HTTP/1.1\r\nhost: localhost\r\nx: {}", "y".repeat(MAX_HEAD));
+            let mut answer = Vec::new();
+            // What is not read of the request may reset the connection behind the answer.
+            let _ = connect(address, &long).await.read_to_end(&mut answer).await;
+            assert!(answer.starts_with(b"HTTP/1.1 431 "), "{}", String::from_utf8_lossy(&answer));
+            let mut nothing = Vec::new();
+            let _ = connect(address, "POST /mcp HTTP/1.1\r\nho").await.read_to_end(&mut nothing).await;
+            assert!(nothing.is_empty());
+        };
+        listener.run(clients).await;
+    }
+}
