@@ -6,23 +6,26 @@
 
 use std::error::Error;
 
-use mcp_core::Server;
+use mcp_core::{Limits, Server};
 
-use crate::{asking, prompts, resources, skills, tools};
+use crate::{asking, prompts, resources, skills, tools, waiting};
 
-/// The sample server, ready for any transport.
+/// The sample server, ready for any transport, within these bounds.
 ///
 /// # Errors
 /// When something could not be registered, or there is no randomness for its key.
-pub fn server() -> Result<Server, Box<dyn Error>> {
+pub fn server(limits: Limits) -> Result<Server, Box<dyn Error>> {
     let mut builder = Server::builder("everything-server", env!("CARGO_PKG_VERSION"))
-        .instructions("A sample with one of everything. Every tool can be called at will; none has lasting effects.");
+        .instructions("A sample with one of everything. Every tool can be called at will; none has lasting effects.")
+        .limits(limits);
     for tool in tools::all().into_iter().chain(asking::tools()) {
         builder = builder.tool(tool);
     }
     for resource in resources::direct() {
         builder = builder.resource(resource);
     }
+    let (waits, cancelled) = waiting::tool_and_count();
+    builder = builder.tool(waits).resource(cancelled);
     builder = builder.resource_template(resources::template());
     for prompt in prompts::all() {
         builder = builder.prompt(prompt);
@@ -34,6 +37,6 @@ pub fn server() -> Result<Server, Box<dyn Error>> {
 mod tests {
     #[test]
     fn everything_can_be_registered() {
-        super::server().unwrap();
+        super::server(mcp_core::Limits::default()).unwrap();
     }
 }

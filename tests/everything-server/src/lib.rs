@@ -1,6 +1,6 @@
 //! The sample server: every feature of the engine once, through its public API.
 //!
-//! Read `tools.rs` first, then `asking.rs` for tools that ask the client something. The names are those that the
+//! Read `tools.rs` first, then `asking.rs` for tools that ask the client something. Most names are those that the
 //! official conformance suite calls; nothing else here knows of it.
 
 mod asking;
@@ -9,5 +9,6 @@ mod prompts;
 mod resources;
 mod skills;
 mod tools;
+mod waiting;
 
 pub use fixture::server;

@@ -9,15 +9,17 @@ use std::io::{self, Write as _};
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
+use mcp_core::Limits;
 use mcp_http::server::{HttpConfig, HttpService, Listener};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 const USAGE: &str = "\
-usage: everything-server [--http ADDRESS | --stdio]
+usage: everything-server [--http ADDRESS | --stdio] [--page-size N]
   --http ADDRESS   address and port to listen on; port 0 picks one (default 127.0.0.1:3000)
   --stdio          one client on stdin and stdout, until its input ends
+  --page-size N    at most N tools, resources or prompts on a page of a list (default 50)
 The log goes to stderr; RUST_LOG chooses what, for example RUST_LOG=info,mcp_core=debug.";
 
 #[derive(Debug, PartialEq, Eq)]
@@ -26,15 +28,24 @@ enum Carrier {
     Stdio,
 }
 
+/// What the command line asks for.
+#[derive(Debug, PartialEq, Eq)]
+struct Wanted {
+    carrier: Carrier,
+    page_size: usize,
+}
+
 fn main() -> ExitCode {
-    let carrier = match carrier_from(std::env::args().skip(1)) {
-        Ok(carrier) => carrier,
+    let wanted = match wanted_from(std::env::args().skip(1)) {
+        Ok(wanted) => wanted,
         Err(problem) => return fail(2, &format!("{problem}\n{USAGE}")),
     };
     write_log_to_stderr();
-    let served = match carrier {
-        Carrier::Http(address) => serve_http(address),
-        Carrier::Stdio => serve_stdio(),
+    let mut limits = Limits::default();
+    limits.page = wanted.page_size;
+    let served = match wanted.carrier {
+        Carrier::Http(address) => serve_http(address, limits),
+        Carrier::Stdio => serve_stdio(limits),
     };
     match served {
         Ok(()) => ExitCode::SUCCESS,
@@ -42,35 +53,44 @@ fn main() -> ExitCode {
     }
 }
 
-fn serve_stdio() -> Result<(), Box<dyn Error>> {
-    Ok(mcp_stdio::run(everything_server::server()?)?)
+fn serve_stdio(limits: Limits) -> Result<(), Box<dyn Error>> {
+    Ok(mcp_stdio::run(everything_server::server(limits)?)?)
 }
 
 /// Serves until a signal ends it; calls under way get time to finish.
 #[tokio::main]
-async fn serve_http(address: SocketAddr) -> Result<(), Box<dyn Error>> {
+async fn serve_http(address: SocketAddr, limits: Limits) -> Result<(), Box<dyn Error>> {
     // Before anybody can know that the server is there, so that no signal is missed.
     let ended = end_signal()?;
-    let service = HttpService::new(everything_server::server()?, HttpConfig::new(mcp_auth::Anonymous));
+    let service = HttpService::new(everything_server::server(limits)?, HttpConfig::new(mcp_auth::Anonymous));
     let listener = Listener::bind(address, service).await?;
     writeln!(io::stdout(), "listening on http://{}/mcp", listener.local_addr()?)?;
     listener.run(ended).await;
     Ok(())
 }
 
-fn carrier_from(mut arguments: impl Iterator<Item = String>) -> Result<Carrier, String> {
-    let mut carrier = Carrier::Http(SocketAddr::from(([127, 0, 0, 1], 3000)));
+fn wanted_from(mut arguments: impl Iterator<Item = String>) -> Result<Wanted, String> {
+    let mut wanted =
+        Wanted { carrier: Carrier::Http(SocketAddr::from(([127, 0, 0, 1], 3000))), page_size: Limits::default().page };
     while let Some(flag) = arguments.next() {
-        carrier = match flag.as_str() {
-            "--stdio" => Carrier::Stdio,
+        match flag.as_str() {
+            "--stdio" => wanted.carrier = Carrier::Stdio,
             "--http" => {
                 let given = arguments.next().ok_or("--http needs an address")?;
-                Carrier::Http(given.parse().map_err(|_| format!("{given} is no address such as 127.0.0.1:3000"))?)
+                let address = given.parse().map_err(|_| format!("{given} is no address such as 127.0.0.1:3000"))?;
+                wanted.carrier = Carrier::Http(address);
+            }
+            "--page-size" => {
+                let given = arguments.next().ok_or("--page-size needs a number")?;
+                wanted.page_size = match given.parse() {
+                    Ok(size) if size > 0 => size,
+                    _ => return Err(format!("{given} is no number of entries such as 10")),
+                };
             }
             _ => return Err(format!("there is no flag {flag}")),
-        };
+        }
     }
-    Ok(carrier)
+    Ok(wanted)
 }
 
 fn write_log_to_stderr() {
@@ -116,21 +136,29 @@ fn fail(status: u8, problem: &str) -> ExitCode {
 mod tests {
     use super::*;
 
-    fn carrier(arguments: &[&str]) -> Result<Carrier, String> {
-        carrier_from(arguments.iter().map(|&argument| argument.to_owned()))
+    fn wanted(arguments: &[&str]) -> Result<Wanted, String> {
+        wanted_from(arguments.iter().map(|&argument| argument.to_owned()))
     }
 
     #[test]
     fn without_flags_it_listens_on_loopback() {
-        assert_eq!(carrier(&[]), Ok(Carrier::Http(SocketAddr::from(([127, 0, 0, 1], 3000)))));
-        assert_eq!(carrier(&["--http", "[::1]:0"]), Ok(Carrier::Http("[::1]:0".parse().unwrap())));
-        assert_eq!(carrier(&["--stdio"]), Ok(Carrier::Stdio));
+        let carrier = |arguments| wanted(arguments).unwrap().carrier;
+        assert_eq!(carrier(&[]), Carrier::Http(SocketAddr::from(([127, 0, 0, 1], 3000))));
+        assert_eq!(carrier(&["--http", "[::1]:0"]), Carrier::Http("[::1]:0".parse().unwrap()));
+        assert_eq!(carrier(&["--stdio"]), Carrier::Stdio);
+    }
+
+    #[test]
+    fn the_size_of_a_page_is_the_engines_unless_it_is_given() {
+        assert_eq!(wanted(&[]).unwrap().page_size, Limits::default().page);
+        assert_eq!(wanted(&["--stdio", "--page-size", "10"]), Ok(Wanted { carrier: Carrier::Stdio, page_size: 10 }));
     }
 
     #[test]
     fn what_it_does_not_know_is_refused() {
-        for bad in [&["--tcp"][..], &["--http"], &["--http", "localhost"], &["3000"]] {
-            assert!(carrier(bad).is_err(), "{bad:?}");
+        let bad = [&["--tcp"][..], &["--http"], &["--http", "localhost"], &["3000"], &["--page-size"]];
+        for bad in bad.into_iter().chain([&["--page-size", "0"][..], &["--page-size", "many"]]) {
+            assert!(wanted(bad).is_err(), "{bad:?}");
         }
     }
 }

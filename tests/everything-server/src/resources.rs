@@ -11,6 +11,9 @@ pub(crate) const RED_PIXEL: &[u8] = include_bytes!("../assets/red-pixel.png");
 /// A hundredth of a second of sound as WAV.
 pub(crate) const TONE: &[u8] = include_bytes!("../assets/tone.wav");
 
+/// The resource to subscribe to.
+pub(crate) const WATCHED: &str = "test://watched-resource";
+
 /// The resources with an address of their own, in the order in which they are listed.
 pub(crate) fn direct() -> Vec<Resource> {
     vec![
@@ -19,7 +22,7 @@ pub(crate) fn direct() -> Vec<Resource> {
         Resource::blob("test://static-binary", "static-binary", RED_PIXEL)
             .mime_type("image/png")
             .description("A picture that does not change."),
-        Resource::text("test://watched-resource", "watched-resource", "Subscribe to hear when this changes.")
+        Resource::text(WATCHED, "watched-resource", "Subscribe to hear when this changes.")
             .description("A resource to subscribe to."),
     ]
 }

@@ -1,4 +1,4 @@
-//! Tools that answer by themselves: content of every kind, failures, progress, log messages, changes of the lists.
+//! Tools that answer by themselves: content of every kind, failures, progress, log messages, changes to tell of.
 //!
 //! Why here: these are the first handlers to read; those that ask the client something are in `asking`.
 //! Invariants: a tool that changes a list leaves it as it was.
@@ -6,14 +6,14 @@
 
 use std::time::Duration;
 
-use mcp_core::{HandlerError, NoArguments, Prompt, PromptReply, RequestContext, ResultExt as _, Tool};
+use mcp_core::{HandlerError, NoArguments, Prompt, PromptReply, RequestContext, ResultExt as _, Structured, Tool};
 use mcp_wire::RawJson;
 use mcp_wire::types::{ContentBlock, LoggingLevel, ResourceContents};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::resources::{RED_PIXEL, TONE};
+use crate::resources::{RED_PIXEL, TONE, WATCHED};
 
 /// How long the slow tools pause between their steps.
 const STEP: Duration = Duration::from_millis(50);
@@ -42,6 +42,10 @@ pub(crate) fn all() -> Vec<Tool> {
             .description("Takes a contact whose schema uses definitions, conditions and combinations."),
         Tool::typed("test_trigger_tool_change", change_tools).description("Adds a tool and takes it away again."),
         Tool::typed("test_trigger_prompt_change", change_prompts).description("Adds a prompt and takes it away again."),
+        Tool::typed("test_trigger_resource_update", update_resource)
+            .description("Tells whoever subscribed to the watched resource that it changed."),
+        Tool::plain("test_structured_content", measure)
+            .description("Answers what a program can read, with its schema."),
     ]
 }
 
@@ -59,6 +63,24 @@ fn several_kinds(_: NoArguments) -> Vec<ContentBlock> {
         ContentBlock::image(RED_PIXEL, "image/png"),
         ContentBlock::resource(resource.with_mime_type("application/json")),
     ]
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Place {
+    /// Where to measure.
+    city: String,
+}
+
+/// What was measured.
+#[derive(Serialize, JsonSchema)]
+struct Weather {
+    city: String,
+    celsius: f64,
+    sunny: bool,
+}
+
+fn measure(place: Place) -> Structured<Weather> {
+    Structured(Weather { city: place.city, celsius: 21.5, sunny: true })
 }
 
 fn fail(_: NoArguments) -> Result<String, HandlerError> {
@@ -150,4 +172,9 @@ async fn change_prompts(_: NoArguments, context: RequestContext) -> Result<&'sta
     server.add_prompt(passing.description("Is there for a moment only.")).or_tell()?;
     server.remove_prompt("test_passing_prompt");
     Ok("The list of prompts changed, and changed back.")
+}
+
+async fn update_resource(_: NoArguments, context: RequestContext) -> Result<&'static str, HandlerError> {
+    context.server().resource_updated(WATCHED);
+    Ok("Whoever watches the resource was told.")
 }
