@@ -5,6 +5,7 @@
 //! default, picks one), `WORKERS` (1 or 2), `TOOLS` (2 or more, `echo` and `add` among them), `MODE` (`http`
 //! or `stdio`).
 
+mod listed;
 mod tools;
 
 use std::env;
