@@ -11,7 +11,7 @@ use crate::raw::text_of;
 use crate::types::{
     Annotations, AudioContent, CallToolResult, CompleteParams, ContentBlock, CreateMessageParams, GetPromptResult,
     Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, Prompt,
-    ReadResourceResult, Reference, Resource, ResourceContents, ResourceTemplate, TextContent, Tool,
+    ReadResourceResult, Reference, Resource, ResourceContents, ResourceTemplate, SamplingContent, TextContent, Tool,
 };
 use crate::{Era, RawJson, Rules};
 
@@ -51,21 +51,53 @@ impl CreateMessageParams {
     /// Leaves what these rules have.
     ///
     /// # Errors
-    /// When tools are offered, or a message has several blocks, to a client that knows neither.
+    /// When tools are offered or talked to, or a message has several blocks, to a client that knows neither.
     pub fn for_rules(&mut self, rules: &Rules) -> Result<(), NoForm> {
-        if rules.sampling_tools {
+        if has_everything(rules) {
+            self.tools.iter_mut().flatten().for_each(|tool| tool.for_rules(rules));
             return Ok(());
         }
-        if self.tools.is_some() || self.tool_choice.is_some() {
-            return Err(NoForm("tools in sampling"));
-        }
-        if self.messages.iter().any(|message| message.content.len() != 1) {
-            return Err(NoForm("sampling messages with several blocks"));
-        }
-        if !rules.structured {
+        if !rules.sampling_tools {
+            let blocks = || self.messages.iter().flat_map(|message| &message.content);
+            let talks_to_tools =
+                blocks().any(|block| matches!(block, SamplingContent::ToolUse(_) | SamplingContent::ToolResult(_)));
+            if self.tools.is_some() || self.tool_choice.is_some() || talks_to_tools {
+                return Err(NoForm("tools in sampling"));
+            }
+            if self.messages.iter().any(|message| message.content.len() != 1) {
+                return Err(NoForm("sampling messages with several blocks"));
+            }
+            // Messages have it since they may have several blocks.
             self.messages.iter_mut().for_each(|message| message.meta = None);
         }
+        self.tools.iter_mut().flatten().for_each(|tool| tool.for_rules(rules));
+        self.messages.iter_mut().flat_map(|message| &mut message.content).for_each(|block| block.for_rules(rules));
         Ok(())
+    }
+}
+
+impl SamplingContent {
+    /// Leaves what these rules have. Sound becomes a text that names it where there is no such block.
+    fn for_rules(&mut self, rules: &Rules) {
+        let (annotations, meta) = match self {
+            Self::Text(text) => (&mut text.annotations, &mut text.meta),
+            Self::Image(image) => (&mut image.annotations, &mut image.meta),
+            Self::Audio(audio) if !rules.audio => {
+                let mut annotations = audio.annotations.take();
+                forget_last_change(&mut annotations);
+                *self = Self::Text(TextContent { text: describe_audio(audio), annotations, meta: None });
+                return;
+            }
+            Self::Audio(audio) => (&mut audio.annotations, &mut audio.meta),
+            Self::ToolResult(result) => {
+                return fit_outcome(&mut result.content, &mut result.structured_content, rules);
+            }
+            Self::ToolUse(_) => return,
+        };
+        if !rules.structured {
+            *meta = None;
+            forget_last_change(annotations);
+        }
     }
 }
 
@@ -81,19 +113,8 @@ impl ListToolsResult {
 impl CallToolResult {
     /// Leaves what these rules have. Structured content that has to go becomes a text if there is no other content.
     pub fn for_rules(&mut self, rules: &Rules) {
-        if has_everything(rules) {
-            return;
-        }
-        if !rules.structured_any {
-            let lost = self.structured_content.take_if(|value| !rules.structured || !value.is_object());
-            if let Some(value) = lost
-                && self.content.is_empty()
-            {
-                self.content.push(ContentBlock::text(value.as_str()));
-            }
-        }
-        for block in &mut self.content {
-            block.for_rules(rules);
+        if !has_everything(rules) {
+            fit_outcome(&mut self.content, &mut self.structured_content, rules);
         }
     }
 }
@@ -300,6 +321,21 @@ const fn has_everything(rules: &Rules) -> bool {
     rules.audio && rules.tool_annotations && rules.structured && rules.structured_any && rules.icons
 }
 
+/// Fits what a tool said, to a client or to a model.
+fn fit_outcome(content: &mut Vec<ContentBlock>, structured_content: &mut Option<RawJson>, rules: &Rules) {
+    if !rules.structured_any {
+        let lost = structured_content.take_if(|value| !rules.structured || !value.is_object());
+        if let Some(value) = lost
+            && content.is_empty()
+        {
+            content.push(ContentBlock::text(value.as_str()));
+        }
+    }
+    for block in content {
+        block.for_rules(rules);
+    }
+}
+
 fn forget_last_change(annotations: &mut Option<Annotations>) {
     // Hints that said only this would be left empty.
     annotations.take_if(|known| known.last_modified.take().is_some() && *known == Annotations::default());
@@ -337,8 +373,8 @@ mod tests {
     use crate::Revision;
     use crate::capability::ClientCapability;
     use crate::types::{
-        EmbeddedResource, Icon, MetaObject, PromptArgument, PromptMessage, Role, TaskSupport, ToolAnnotations,
-        ToolExecution,
+        EmbeddedResource, Icon, MetaObject, PromptArgument, PromptMessage, Role, SamplingMessage, TaskSupport,
+        ToolAnnotations, ToolExecution, ToolResultContent,
     };
 
     /// Chooses which optional members a value has.
@@ -574,6 +610,69 @@ mod tests {
             check("", &prompts, revision, ListPromptsResult::for_rules)?;
             check("implementation", &choice.implementation(), revision, Implementation::for_rules)?;
         }
+    }
+
+    #[test]
+    fn a_model_is_asked_in_the_words_of_the_revision() {
+        let hints = Annotations::new().with_priority(0.5).with_last_modified("2025-01-12T15:00:58Z");
+        let meta = MetaObject::from_iter([("com.example/own".to_owned(), json!(1))]);
+        let mut sound = AudioContent::new(b"12", "audio/wav");
+        (sound.annotations, sound.meta) = (Some(hints), Some(meta.clone()));
+        let message = SamplingMessage::new(Role::User, vec![SamplingContent::Audio(sound)]).with_meta(meta);
+        let asked = CreateMessageParams::new(vec![message], 1);
+        let fitted = |revision: Revision| {
+            let mut fitted = asked.clone();
+            fitted.for_rules(revision.rules()).unwrap();
+            serde_json::to_value(&fitted.messages[0]).unwrap()
+        };
+        let (own, told) = (json!({"com.example/own": 1}), json!({"priority": 0.5}));
+        assert_eq!(
+            fitted(Revision::V2024_11_05),
+            json!({"role": "user", "content":
+                {"type": "text", "text": "Audio left out: audio/wav, 2 bytes", "annotations": told}})
+        );
+        assert_eq!(
+            fitted(Revision::V2025_03_26),
+            json!({"role": "user", "content":
+                {"type": "audio", "data": "MTI=", "mimeType": "audio/wav", "annotations": told}})
+        );
+        let whole = json!({"type": "audio", "data": "MTI=", "mimeType": "audio/wav", "_meta": own,
+            "annotations": {"priority": 0.5, "lastModified": "2025-01-12T15:00:58Z"}});
+        assert_eq!(fitted(Revision::V2025_06_18), json!({"role": "user", "content": whole}));
+        for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+            assert_eq!(fitted(revision), json!({"role": "user", "content": whole, "_meta": own}));
+        }
+    }
+
+    #[test]
+    fn what_tools_and_models_tell_each_other_is_fitted_or_refused() {
+        let said = ToolResultContent::new("1", Vec::new()).with_structured_content(json!([1]));
+        let message = SamplingMessage::new(Role::User, vec![SamplingContent::ToolResult(said)]);
+        let mut offered = Tool::new("tool", json!({"type": "object"})).with_output_schema(json!({"type": "array"}));
+        offered.execution = Some(ToolExecution::new(TaskSupport::Optional));
+        let asked = CreateMessageParams::new(vec![message], 1);
+        let fitted = |params: CreateMessageParams, revision: Revision| {
+            let mut fitted = params;
+            fitted.for_rules(revision.rules()).map(|()| serde_json::to_value(&fitted).unwrap())
+        };
+        for revision in [Revision::V2024_11_05, Revision::V2025_03_26, Revision::V2025_06_18] {
+            assert_eq!(fitted(asked.clone(), revision), Err(NoForm("tools in sampling")));
+        }
+        let older = fitted(asked.clone().with_tool(offered.clone()), Revision::V2025_11_25).unwrap();
+        assert_eq!(
+            older["messages"][0]["content"],
+            json!({"type": "tool_result", "toolUseId": "1", "content": [{"type": "text", "text": "[1]"}]})
+        );
+        assert_eq!(
+            (older["tools"][0].get("outputSchema"), &older["tools"][0]["execution"]),
+            (None, &json!({"taskSupport": "optional"}))
+        );
+        let newest = fitted(asked.with_tool(offered), Revision::V2026_07_28).unwrap();
+        assert_eq!(newest["messages"][0]["content"]["structuredContent"], json!([1]));
+        assert_eq!(
+            (newest["tools"][0].get("execution"), &newest["tools"][0]["outputSchema"]),
+            (None, &json!({"type": "array"}))
+        );
     }
 
     #[test]
