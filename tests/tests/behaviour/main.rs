@@ -30,10 +30,16 @@ behaviours! {
     request_state,
     resources,
     shutdown,
+    snapshots,
     streams,
     subscriptions,
     tools,
 }
+
+#[cfg(test)]
+mod random_values;
+#[cfg(test)]
+mod schemas;
 
 #[cfg(test)]
 #[test]
