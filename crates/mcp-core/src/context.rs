@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use mcp_wire::capability::{ClientCapabilities, ClientCapability};
+use mcp_wire::params::Params;
 use mcp_wire::types::{Implementation, LogMessageParams, LoggingLevel, ProgressParams, ProgressToken};
 use mcp_wire::{Method, RawJson, RequestId, Revision, RpcError, Rules, encode_notification};
 use serde::Serialize;
@@ -43,7 +44,7 @@ pub(crate) struct CallState {
     pub(crate) principal: Principal,
     pub(crate) revision: Revision,
     pub(crate) client: ClientFacts,
-    pub(crate) params: Option<RawJson>,
+    pub(crate) params: Box<Params>,
     pub(crate) trace: TraceContext,
     pub(crate) log_level: Option<LoggingLevel>,
     pub(crate) progress_token: Option<ProgressToken>,
@@ -122,7 +123,7 @@ impl RequestContext {
     /// The request's `_meta`, untouched.
     #[must_use]
     pub fn meta(&self) -> Option<RawJson> {
-        self.0.params.as_ref().and_then(mcp_wire::params::meta_of)
+        self.0.params.raw().as_ref().and_then(mcp_wire::params::meta_of)
     }
 
     /// The trace that the request belongs to.

@@ -348,7 +348,7 @@ impl Server {
     }
 
     fn agree(&self, request: &Request) -> Result<(Agreement, InitializeResult), RpcError> {
-        let params = request.params.clone().unwrap_or_default();
+        let params = request.params.raw().unwrap_or_default();
         let params: InitializeParams = params.parse().map_err(|error| {
             RpcError::invalid_params(format!(
                 "\"initialize\" needs \"protocolVersion\", \"capabilities\" and \"clientInfo\": {error}"

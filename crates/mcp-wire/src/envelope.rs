@@ -8,10 +8,12 @@
 use std::fmt;
 
 use bytes::Bytes;
-use serde::de::{self, IgnoredAny, MapAccess, Visitor};
+use bytestring::ByteString;
+use serde::de::{self, DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
+use crate::params::{Params, ParamsError, Within};
 use crate::{ErrorCode, Method, RawJson, RequestId, RpcError};
 
 /// A message that expects a response.
@@ -22,8 +24,8 @@ pub struct Request {
     pub id: RequestId,
     /// What is asked for.
     pub method: Method,
-    /// An object; decoded once, by whoever serves the method.
-    pub params: Option<RawJson>,
+    /// Boxed: a message moves through several hands.
+    pub params: Box<Params>,
 }
 
 /// A message that expects no response.
@@ -32,8 +34,8 @@ pub struct Request {
 pub struct Notification {
     /// What happened.
     pub method: Method,
-    /// An object.
-    pub params: Option<RawJson>,
+    /// Boxed as those of a request.
+    pub params: Box<Params>,
 }
 
 /// The end of a request.
@@ -102,6 +104,14 @@ pub enum DecodeError {
     /// A batch with no or too many elements: -32600.
     #[error("{0}")]
     Batch(String),
+    /// A message whose parameters no two readers need see alike: -32602.
+    #[error("params: {error}")]
+    Params {
+        /// What was wrong.
+        error: ParamsError,
+        /// The id, where it is a request's.
+        id: Option<RequestId>,
+    },
     /// JSON, but not a JSON-RPC 2.0 message: -32600.
     #[error("{reason}")]
     Invalid {
@@ -117,7 +127,7 @@ impl DecodeError {
     #[must_use]
     pub fn id(&self) -> Option<&RequestId> {
         match self {
-            Self::Invalid { id, .. } => id.as_ref(),
+            Self::Params { id, .. } | Self::Invalid { id, .. } => id.as_ref(),
             Self::NotJson(_) | Self::TooDeep { .. } | Self::Batch(_) => None,
         }
     }
@@ -127,6 +137,7 @@ impl DecodeError {
     pub fn to_rpc(&self) -> RpcError {
         let code = match self {
             Self::NotJson(_) => ErrorCode::PARSE_ERROR,
+            Self::Params { .. } => ErrorCode::INVALID_PARAMS,
             Self::TooDeep { .. } | Self::Batch(_) | Self::Invalid { .. } => ErrorCode::INVALID_REQUEST,
         };
         RpcError::new(code, self.to_string())
@@ -145,25 +156,31 @@ impl Frame {
 }
 
 fn decode(frame: &Bytes, limits: DecodeLimits) -> Result<Frame, DecodeError> {
-    let text = std::str::from_utf8(frame)
+    let text = ByteString::try_from(frame.clone())
         .map_err(|error| DecodeError::NotJson(format!("it is not UTF-8 from byte {} on", error.valid_up_to())))?;
     if crate::depth::exceeds(text.as_bytes(), limits.depth) {
         return Err(DecodeError::TooDeep { limit: limits.depth });
     }
     match text.trim_ascii_start().as_bytes().first() {
-        Some(b'{') => {
-            let envelope: Envelope<'_> = serde_json::from_str(text).map_err(not_json)?;
-            envelope.into_message(frame).map(Frame::One)
-        }
-        Some(b'[') => decode_batch(frame, text, limits.batch),
+        Some(b'{') => decode_message(&text).map(Frame::One),
+        Some(b'[') => decode_batch(&text, limits.batch),
         _ => {
-            let _: IgnoredAny = serde_json::from_str(text).map_err(not_json)?;
+            let _: IgnoredAny = serde_json::from_str(&text).map_err(not_json)?;
             Err(invalid("a message is a JSON object", None))
         }
     }
 }
 
-fn decode_batch(frame: &Bytes, text: &str, limit: usize) -> Result<Frame, DecodeError> {
+/// In one pass if the parameters can be read, else in a second one that says why not, and for which request.
+fn decode_message(text: &ByteString) -> Result<Message, DecodeError> {
+    let envelope = match Envelope::read(text, true) {
+        Ok(envelope) => envelope,
+        Err(_) => Envelope::read(text, false).map_err(not_json)?,
+    };
+    envelope.into_message(text)
+}
+
+fn decode_batch(text: &ByteString, limit: usize) -> Result<Frame, DecodeError> {
     let elements: Vec<&RawValue> = serde_json::from_str(text).map_err(not_json)?;
     if elements.is_empty() {
         return Err(DecodeError::Batch("a batch holds at least one message".to_owned()));
@@ -175,8 +192,7 @@ fn decode_batch(frame: &Bytes, text: &str, limit: usize) -> Result<Frame, Decode
         if !element.get().starts_with('{') {
             return Err(invalid("each element of a batch is a JSON object", None));
         }
-        let envelope: Envelope<'_> = serde_json::from_str(element.get()).map_err(not_json)?;
-        envelope.into_message(frame)
+        decode_message(&text.slice_ref(element.get()))
     };
     Ok(Frame::Batch(elements.into_iter().map(decode_element).collect()))
 }
@@ -196,14 +212,30 @@ struct Envelope<'a> {
     jsonrpc: Option<&'a RawValue>,
     id: Option<&'a RawValue>,
     method: Option<&'a RawValue>,
-    params: Option<&'a RawValue>,
+    params: EnvelopeParams<'a>,
     result: Option<&'a RawValue>,
     error: Option<&'a RawValue>,
     repeated: Option<&'static str>,
 }
 
+#[derive(Default)]
+enum EnvelopeParams<'a> {
+    #[default]
+    Absent,
+    Read(Box<Params>),
+    Delimited(&'a RawValue),
+}
+
 impl<'a> Envelope<'a> {
-    fn into_message(self, frame: &Bytes) -> Result<Message, DecodeError> {
+    /// Reads the members of a message, and those of its parameters with them or not.
+    fn read(message: &'a ByteString, with_params: bool) -> Result<Self, serde_json::Error> {
+        let mut json = serde_json::Deserializer::from_str(message);
+        let envelope = Members { message, with_params }.deserialize(&mut json)?;
+        json.end()?;
+        Ok(envelope)
+    }
+
+    fn into_message(self, text: &ByteString) -> Result<Message, DecodeError> {
         let id = self.id.map(|raw| (raw, RequestId::from_json(raw.get())));
         let readable = id.as_ref().and_then(|(_, id)| id.clone());
         if let Some(member) = self.repeated {
@@ -221,11 +253,17 @@ impl<'a> Envelope<'a> {
             };
             let method = Method::from(&*method);
             let params = match self.params {
-                None => None,
+                EnvelopeParams::Absent => Box::default(),
+                EnvelopeParams::Read(params) => params,
                 // Some clients write `null` for "no parameters".
-                Some(params) if params.get() == "null" => None,
-                Some(params) if params.get().starts_with('{') => Some(RawJson::slice_of(frame, params)),
-                Some(_) => return Err(invalid("\"params\" must be an object", readable)),
+                EnvelopeParams::Delimited(params) if params.get() == "null" => Box::default(),
+                EnvelopeParams::Delimited(params) if params.get().starts_with('{') => {
+                    match Params::read(Some(&RawJson::slice_of(text, params))) {
+                        Ok(params) => Box::new(params),
+                        Err(error) => return Err(DecodeError::Params { error, id: readable }),
+                    }
+                }
+                EnvelopeParams::Delimited(_) => return Err(invalid("\"params\" must be an object", readable)),
             };
             return match id {
                 None => Ok(Message::Notification(Notification { method, params })),
@@ -238,7 +276,7 @@ impl<'a> Envelope<'a> {
                 if !result.get().starts_with('{') {
                     return Err(invalid("\"result\" must be an object", readable));
                 }
-                Ok(RawJson::slice_of(frame, result))
+                Ok(RawJson::slice_of(text, result))
             }
             (None, Some(error)) => match serde_json::from_str::<RpcError>(error.get()) {
                 Ok(error) => Err(error),
@@ -275,45 +313,63 @@ fn bad_id(raw: &str) -> String {
     format!("\"id\" must be a string or an integer, not {found}")
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Envelope<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Members;
+/// Reads an [`Envelope`].
+struct Members<'m> {
+    message: &'m ByteString,
+    with_params: bool,
+}
 
-        impl<'de> Visitor<'de> for Members {
-            type Value = Envelope<'de>;
+impl<'de> DeserializeSeed<'de> for Members<'_> {
+    type Value = Envelope<'de>;
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a JSON-RPC message")
-            }
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Envelope<'de>, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut envelope = Envelope::default();
-                while let Some(member) = map.next_key::<Member>()? {
-                    let (name, slot) = match member {
-                        Member::Jsonrpc => ("jsonrpc", &mut envelope.jsonrpc),
-                        Member::Id => ("id", &mut envelope.id),
-                        Member::Method => ("method", &mut envelope.method),
-                        Member::Params => ("params", &mut envelope.params),
-                        Member::Result => ("result", &mut envelope.result),
-                        Member::Error => ("error", &mut envelope.error),
-                        Member::Unknown => {
-                            map.next_value::<IgnoredAny>()?;
-                            continue;
-                        }
-                    };
-                    let value = map.next_value()?;
-                    // Two parsers may each believe another copy: a way around every check made in between.
-                    if slot.is_some() {
-                        envelope.repeated = Some(name);
+impl<'de> Visitor<'de> for Members<'_> {
+    type Value = Envelope<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON-RPC message")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut envelope = Envelope::default();
+        while let Some(member) = map.next_key::<Member>()? {
+            let (name, slot) = match member {
+                Member::Jsonrpc => ("jsonrpc", &mut envelope.jsonrpc),
+                Member::Id => ("id", &mut envelope.id),
+                Member::Method => ("method", &mut envelope.method),
+                Member::Result => ("result", &mut envelope.result),
+                Member::Error => ("error", &mut envelope.error),
+                Member::Params => {
+                    let params = if self.with_params {
+                        EnvelopeParams::Read(map.next_value_seed(Within { message: self.message })?)
                     } else {
-                        *slot = Some(value);
+                        EnvelopeParams::Delimited(map.next_value()?)
+                    };
+                    if matches!(envelope.params, EnvelopeParams::Absent) {
+                        envelope.params = params;
+                    } else {
+                        envelope.repeated = Some("params");
                     }
+                    continue;
                 }
-                Ok(envelope)
+                Member::Unknown => {
+                    map.next_value::<IgnoredAny>()?;
+                    continue;
+                }
+            };
+            let value = map.next_value()?;
+            // Two parsers may each believe another copy: a way around every check made in between.
+            if slot.is_some() {
+                envelope.repeated = Some(name);
+            } else {
+                *slot = Some(value);
             }
         }
-
-        deserializer.deserialize_map(Members)
+        Ok(envelope)
     }
 }
 
@@ -523,6 +579,32 @@ mod tests {
     }
 
     #[test]
+    fn parameters_are_read_with_their_message_and_found_whole_in_it() {
+        let frame = r#" {"params" : {"name":"x","_meta":{"progressToken":1}} ,"id":1,"jsonrpc":"2.0","method":"m"} "#;
+        let Frame::One(Message::Request(request)) = decode(frame) else { panic!("no request") };
+        assert_eq!(request.params.name.as_ref().unwrap().as_str(), "\"x\"");
+        assert_eq!(request.params.keys.progress_token.as_ref().unwrap().as_str(), "1");
+        assert_eq!(request.params.raw().unwrap().as_str(), r#"{"name":"x","_meta":{"progressToken":1}}"#);
+        let batch = format!(r#"[{{"jsonrpc":"2.0","method":"n","p\u0061rams":{{"uri":"u"}}}},{frame}]"#);
+        let Frame::Batch(messages) = decode(&batch) else { panic!("no batch") };
+        let Ok(Message::Notification(first)) = &messages[0] else { panic!("no notification") };
+        assert_eq!(first.params.raw().unwrap().as_str(), r#"{"uri":"u"}"#);
+        assert_eq!(messages[1].as_ref().unwrap(), &Message::Request(request));
+    }
+
+    #[test]
+    fn parameters_that_readers_could_see_differently_are_the_fault_of_their_request() {
+        for params in [r#"{"name":1,"name":1}"#, r#"{"_meta":[]}"#, r#"{"_meta":{"traceparent":1,"traceparent":2}}"#] {
+            let (code, id, text) = refused(&format!(r#"{{"params":{params},"jsonrpc":"2.0","method":"m","id":7}}"#));
+            assert_eq!((code, id), (-32602, Some(RequestId::from(7))), "{params}");
+            assert!(text.starts_with("params: "), "{text}");
+        }
+        // What is wrong with the message itself counts first.
+        assert_eq!(refused(r#"{"params":{"_meta":[]},"method":"m","id":7}"#).0, -32600);
+        assert_eq!(refused(r#"{"params":{"_meta":[]},"method":"m","id":7"#).0, -32700);
+    }
+
+    #[test]
     fn the_three_kinds_of_messages_are_told_apart() {
         let Frame::One(Message::Request(request)) =
             decode(r#"{"jsonrpc":"2.0","id":0,"method":"tools/call","params":{"name":"x"}}"#)
@@ -530,7 +612,7 @@ mod tests {
             panic!("not a request")
         };
         assert_eq!((request.id, request.method), (RequestId::from(0), Method::ToolsCall));
-        assert_eq!(request.params.unwrap().as_str(), r#"{"name":"x"}"#);
+        assert_eq!(request.params.raw().unwrap().as_str(), r#"{"name":"x"}"#);
         for params in ["", r#","params":null"#, r#","params":{}"#] {
             let text = format!(r#"{{"jsonrpc":"2.0","method":"notifications/initialized"{params}}}"#);
             assert!(matches!(decode(&text), Frame::One(Message::Notification(_))), "{text}");
@@ -644,7 +726,7 @@ mod tests {
             };
             prop_assert_eq!(request.id, id);
             prop_assert_eq!(request.method.as_str(), name);
-            prop_assert_eq!(request.params.unwrap().parse::<serde_json::Value>().unwrap(), params);
+            prop_assert_eq!(request.params.raw().unwrap().parse::<serde_json::Value>().unwrap(), params);
         }
 
         #[test]

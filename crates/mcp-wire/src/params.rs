@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use bytes::Bytes;
+use bytestring::ByteString;
 use serde::de::{self, DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -30,7 +30,8 @@ pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 /// The `_meta` key that ties a message to a core task.
 pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 
-/// The members of `params` that more than one layer reads; each is untouched text.
+/// The parameters of a message: the members that more than one layer reads, each untouched text, and [`Self::raw`] the
+/// whole of them.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Params {
@@ -52,6 +53,18 @@ pub struct Params {
     pub cursor: Option<RawJson>,
     /// `task` of a legacy call.
     pub task: Option<RawJson>,
+    whole: Whole,
+}
+
+/// Where the whole parameters are.
+#[derive(Clone, Debug, Default)]
+enum Whole {
+    #[default]
+    Absent,
+    Here(RawJson),
+    /// The member `params` of this message, found when asked for: most methods never ask, and delimiting the member would
+    /// cost a second pass over every message.
+    Within(ByteString),
 }
 
 /// The keys of `_meta` that the protocol knows; each is untouched text.
@@ -89,9 +102,49 @@ impl Params {
     /// When a member or a `_meta` key occurs twice, or `_meta` is not an object.
     pub fn read(params: Option<&RawJson>) -> Result<Self, ParamsError> {
         let Some(params) = params else { return Ok(Self::default()) };
-        let whole = params.clone().into_bytes();
+        let mut read = Self { whole: Whole::Here(params.clone()), ..Self::default() };
         let mut json = serde_json::Deserializer::from_str(params.as_str());
-        Members { whole: &whole }.deserialize(&mut json).map_err(|error| ParamsError(plain(&error)))
+        let members = Members { text: params.shared_text(), params: &mut read };
+        members.deserialize(&mut json).map_err(|error| ParamsError(plain(&error)))?;
+        Ok(read)
+    }
+
+    /// The whole parameters, untouched; `None` if the message has none.
+    #[must_use]
+    pub fn raw(&self) -> Option<RawJson> {
+        match &self.whole {
+            Whole::Absent => None,
+            Whole::Here(params) => Some(params.clone()),
+            Whole::Within(message) => {
+                let mut json = serde_json::Deserializer::from_str(message);
+                // It was found there once, when the message was decoded.
+                One { text: message, name: "params" }.deserialize(&mut json).ok().flatten()
+            }
+        }
+    }
+}
+
+impl PartialEq for Params {
+    fn eq(&self, other: &Self) -> bool {
+        // Everything else is read from it.
+        self.raw() == other.raw()
+    }
+}
+
+/// Reads the member `params` of `message` while the message itself is read.
+pub(crate) struct Within<'m> {
+    pub(crate) message: &'m ByteString,
+}
+
+impl<'de> DeserializeSeed<'de> for Within<'_> {
+    type Value = Box<Params>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Box<Params>, D::Error> {
+        // Filled in its place: it is a large value.
+        let mut params = Box::<Params>::default();
+        params.whole = Whole::Within(self.message.clone());
+        Members { text: self.message, params: &mut params }.deserialize(deserializer)?;
+        Ok(params)
     }
 }
 
@@ -112,9 +165,8 @@ pub fn meta_of(params: &RawJson) -> Option<RawJson> {
 /// # Errors
 /// When it occurs twice, or `object` is no object.
 pub fn member_of(object: &RawJson, name: &str) -> Result<Option<RawJson>, ParamsError> {
-    let whole = object.clone().into_bytes();
     let mut json = serde_json::Deserializer::from_str(object.as_str());
-    One { whole: &whole, name }.deserialize(&mut json).map_err(|error| ParamsError(plain(&error)))
+    One { text: object.shared_text(), name }.deserialize(&mut json).map_err(|error| ParamsError(plain(&error)))
 }
 
 /// The parser adds a position that means nothing to whoever sent the message.
@@ -126,27 +178,29 @@ fn plain(error: &serde_json::Error) -> String {
     }
 }
 
-struct Members<'w> {
-    whole: &'w Bytes,
+/// Fills `params` with the members that it knows.
+struct Members<'t> {
+    text: &'t ByteString,
+    params: &'t mut Params,
 }
 
 impl<'de> DeserializeSeed<'de> for Members<'_> {
-    type Value = Params;
+    type Value = ();
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Params, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
         deserializer.deserialize_map(self)
     }
 }
 
 impl<'de> Visitor<'de> for Members<'_> {
-    type Value = Params;
+    type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Params, A::Error> {
-        let mut params = Params::default();
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let Self { text, params } = self;
         let mut meta_seen = false;
         while let Some(member) = map.next_key::<Member>()? {
             let (slot, name) = match member {
@@ -154,7 +208,7 @@ impl<'de> Visitor<'de> for Members<'_> {
                     if std::mem::replace(&mut meta_seen, true) {
                         return Err(repeated("_meta"));
                     }
-                    params.keys = map.next_value_seed(Keys { whole: self.whole })?;
+                    map.next_value_seed(Keys { text, keys: &mut params.keys })?;
                     continue;
                 }
                 Member::Name => (&mut params.name, "name"),
@@ -170,15 +224,15 @@ impl<'de> Visitor<'de> for Members<'_> {
                     continue;
                 }
             };
-            fill(slot, name, self.whole, map.next_value()?)?;
+            fill(slot, name, text, map.next_value()?)?;
         }
-        Ok(params)
+        Ok(())
     }
 }
 
-struct One<'w> {
-    whole: &'w Bytes,
-    name: &'w str,
+struct One<'t> {
+    text: &'t ByteString,
+    name: &'t str,
 }
 
 impl<'de> DeserializeSeed<'de> for One<'_> {
@@ -200,7 +254,7 @@ impl<'de> Visitor<'de> for One<'_> {
         let mut found = None;
         while let Some(name) = map.next_key::<Cow<'_, str>>()? {
             if name == self.name {
-                fill(&mut found, self.name, self.whole, map.next_value()?)?;
+                fill(&mut found, self.name, self.text, map.next_value()?)?;
             } else {
                 map.next_value::<IgnoredAny>()?;
             }
@@ -209,32 +263,33 @@ impl<'de> Visitor<'de> for One<'_> {
     }
 }
 
-struct Keys<'w> {
-    whole: &'w Bytes,
+struct Keys<'t> {
+    text: &'t ByteString,
+    keys: &'t mut MetaKeys,
 }
 
 impl<'de> DeserializeSeed<'de> for Keys<'_> {
-    type Value = MetaKeys;
+    type Value = ();
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<MetaKeys, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
 impl<'de> Visitor<'de> for Keys<'_> {
-    type Value = MetaKeys;
+    type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object as _meta")
     }
 
     /// Some clients write `null` for "nothing".
-    fn visit_unit<E: de::Error>(self) -> Result<MetaKeys, E> {
-        Ok(MetaKeys::default())
+    fn visit_unit<E: de::Error>(self) -> Result<(), E> {
+        Ok(())
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<MetaKeys, A::Error> {
-        let mut keys = MetaKeys::default();
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let Self { text, keys } = self;
         while let Some(key) = map.next_key::<Key>()? {
             let (slot, name) = match key {
                 Key::ProtocolVersion => (&mut keys.protocol_version, PROTOCOL_VERSION),
@@ -250,17 +305,17 @@ impl<'de> Visitor<'de> for Keys<'_> {
                     continue;
                 }
             };
-            fill(slot, name, self.whole, map.next_value()?)?;
+            fill(slot, name, text, map.next_value()?)?;
         }
-        Ok(keys)
+        Ok(())
     }
 }
 
-fn fill<E: de::Error>(slot: &mut Option<RawJson>, name: &str, whole: &Bytes, value: &RawValue) -> Result<(), E> {
+fn fill<E: de::Error>(slot: &mut Option<RawJson>, name: &str, text: &ByteString, value: &RawValue) -> Result<(), E> {
     if slot.is_some() {
         return Err(repeated(name));
     }
-    *slot = Some(RawJson::slice_of(whole, value));
+    *slot = Some(RawJson::slice_of(text, value));
     Ok(())
 }
 
@@ -325,6 +380,8 @@ names!(Key {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+
     use super::*;
 
     fn read(text: &str) -> Result<Params, ParamsError> {

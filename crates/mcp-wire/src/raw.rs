@@ -6,9 +6,9 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::str;
 
 use bytes::Bytes;
+use bytestring::ByteString;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -17,25 +17,24 @@ use serde_json::value::RawValue;
 ///
 /// Numbers keep every digit and objects keep their order and duplicate members, because nothing is decoded.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct RawJson(Bytes);
+pub struct RawJson(ByteString);
 
 impl RawJson {
     /// The text `null`.
-    pub const NULL: Self = Self(Bytes::from_static(b"null"));
+    pub const NULL: Self = Self(ByteString::from_static("null"));
     /// The text `{}`.
-    pub const EMPTY_OBJECT: Self = Self(Bytes::from_static(b"{}"));
+    pub const EMPTY_OBJECT: Self = Self(ByteString::from_static("{}"));
 
     /// Takes JSON text over after checking that it is exactly one JSON value (surrounding white space is dropped).
     ///
     /// # Errors
     /// The parser's complaint when the text is not one JSON value in UTF-8.
     pub fn from_bytes(text: Bytes) -> Result<Self, serde_json::Error> {
-        let value: &RawValue = serde_json::from_slice(&text)?;
-        if value.get().len() == text.len() {
-            return Ok(Self(text));
-        }
-        let slice = text.slice_ref(value.get().as_bytes());
-        Ok(Self(slice))
+        let text = ByteString::try_from(text).map_err(|error| {
+            serde::de::Error::custom(format_args!("it is not UTF-8 from byte {} on", error.valid_up_to()))
+        })?;
+        let value: &RawValue = serde_json::from_str(&text)?;
+        Ok(Self(text.slice_ref(value.get())))
     }
 
     /// Encodes a value.
@@ -43,12 +42,17 @@ impl RawJson {
     /// # Errors
     /// When the value cannot be written as JSON (a map with keys that are not strings, for example).
     pub fn from_serialize<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
-        serde_json::to_vec(value).map(|text| Self(Bytes::from(text)))
+        serde_json::to_string(value).map(|text| Self(ByteString::from(text)))
     }
 
     /// A slice of `frame` that the parser has just delimited as one value.
-    pub(crate) fn slice_of(frame: &Bytes, value: &RawValue) -> Self {
-        Self(frame.slice_ref(value.get().as_bytes()))
+    pub(crate) fn slice_of(frame: &ByteString, value: &RawValue) -> Self {
+        Self(frame.slice_ref(value.get()))
+    }
+
+    /// The text as what its parts are slices of.
+    pub(crate) fn shared_text(&self) -> &ByteString {
+        &self.0
     }
 
     /// A part of this value that the parser has just delimited, sharing the same memory.
@@ -57,31 +61,30 @@ impl RawJson {
     /// Never for a `RawValue` borrowed from [`Self::as_str`]; a foreign one is copied instead.
     #[must_use]
     pub fn part(&self, value: &RawValue) -> Self {
-        let (outer, inner) = (self.0.as_ptr_range(), value.get().as_bytes().as_ptr_range());
+        let (outer, inner) = (self.as_bytes().as_ptr_range(), value.get().as_bytes().as_ptr_range());
         if outer.start <= inner.start && inner.end <= outer.end {
-            Self(self.0.slice_ref(value.get().as_bytes()))
+            Self(self.0.slice_ref(value.get()))
         } else {
-            Self(Bytes::copy_from_slice(value.get().as_bytes()))
+            Self(ByteString::from(value.get()))
         }
     }
 
     /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        // The constructors checked it; an empty string could only follow from a broken invariant.
-        str::from_utf8(&self.0).unwrap_or_default()
+        &self.0
     }
 
     /// The text as bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
-        &self.0
+        self.0.as_bytes()
     }
 
     /// The text as shared bytes.
     #[must_use]
     pub fn into_bytes(self) -> Bytes {
-        self.0
+        self.0.into_bytes()
     }
 
     /// Decodes the value.
@@ -89,7 +92,7 @@ impl RawJson {
     /// # Errors
     /// When the value does not have the shape of `T`.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
-        serde_json::from_slice(&self.0)
+        serde_json::from_str(&self.0)
     }
 
     /// Decodes the value, borrowing from its text.
@@ -97,13 +100,13 @@ impl RawJson {
     /// # Errors
     /// When the value does not have the shape of `T`.
     pub fn parse_borrowed<'a, T: Deserialize<'a>>(&'a self) -> Result<T, serde_json::Error> {
-        serde_json::from_slice(&self.0)
+        serde_json::from_str(&self.0)
     }
 
     /// What kind of JSON value this is, seen from its first byte.
     #[must_use]
     pub fn kind(&self) -> JsonKind {
-        match self.0.first() {
+        match self.as_bytes().first() {
             Some(b'{') => JsonKind::Object,
             Some(b'[') => JsonKind::Array,
             Some(b'"') => JsonKind::String,
@@ -189,7 +192,7 @@ impl Default for RawJson {
 impl Serialize for RawJson {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         // One scan of the text: the safe way to a `RawValue`, which is what serde_json copies verbatim.
-        let raw: &RawValue = serde_json::from_slice(&self.0).map_err(serde::ser::Error::custom)?;
+        let raw: &RawValue = serde_json::from_str(&self.0).map_err(serde::ser::Error::custom)?;
         raw.serialize(serializer)
     }
 }
@@ -197,14 +200,14 @@ impl Serialize for RawJson {
 impl<'de> Deserialize<'de> for RawJson {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
-        Ok(Self(Bytes::from(String::from(Box::<str>::from(raw)))))
+        Ok(Self(ByteString::from(String::from(Box::<str>::from(raw)))))
     }
 }
 
 impl From<&serde_json::Value> for RawJson {
     fn from(value: &serde_json::Value) -> Self {
         // Writing a `Value` into memory cannot fail: its keys are strings and its numbers are finite.
-        Self(Bytes::from(value.to_string()))
+        Self(ByteString::from(value.to_string()))
     }
 }
 
@@ -216,7 +219,7 @@ impl From<serde_json::Value> for RawJson {
 
 impl From<Box<RawValue>> for RawJson {
     fn from(value: Box<RawValue>) -> Self {
-        Self(Bytes::from(String::from(Box::<str>::from(value))))
+        Self(ByteString::from(String::from(Box::<str>::from(value))))
     }
 }
 

@@ -268,9 +268,10 @@ fn known_request(json: &RawJson) -> Result<(Value, Value), String> {
 }
 
 fn request_with(json: &RawJson, trip: Trip) -> Result<(Value, Value), String> {
-    let Message::Request(Request { id, method, params: Some(params) }) = message(json)? else {
-        return Err("no request with parameters".to_owned());
+    let Message::Request(Request { id, method, params }) = message(json)? else {
+        return Err("no request".to_owned());
     };
+    let params = params.raw().ok_or("no parameters")?;
     let (_, encoded) = trip(&params)?;
     frames(json, encode_request(&id, method.as_str(), &encoded))
 }
@@ -289,9 +290,10 @@ fn input_request<T: DeserializeOwned + Serialize>(json: &RawJson) -> Result<(Val
 }
 
 fn notification<T: DeserializeOwned + Serialize>(json: &RawJson) -> Result<(Value, Value), String> {
-    let Message::Notification(Notification { method, params: Some(params) }) = message(json)? else {
-        return Err("no notification with parameters".to_owned());
+    let Message::Notification(Notification { method, params }) = message(json)? else {
+        return Err("no notification".to_owned());
     };
+    let params = params.raw().ok_or("no parameters")?;
     let (_, encoded) = request_params::<T>(&params)?;
     frames(json, encode_notification(method.as_str(), Some(&encoded)))
 }

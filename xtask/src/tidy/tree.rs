@@ -129,10 +129,12 @@ fn collect(root: &Path, folder: &Path, files: &mut Vec<Source>) -> anyhow::Resul
     for entry in fs::read_dir(folder).with_context(|| format!("{} cannot be read", folder.display()))? {
         let entry = entry?;
         let path = entry.path();
+        // By its name only: in a second work tree `.git` is a file.
+        if SKIPPED.iter().any(|name| entry.file_name() == *name) {
+            continue;
+        }
         if entry.file_type()?.is_dir() {
-            if !SKIPPED.iter().any(|name| entry.file_name() == *name) {
-                collect(root, &path, files)?;
-            }
+            collect(root, &path, files)?;
             continue;
         }
         let bytes = fs::read(&path).with_context(|| format!("{} cannot be read", path.display()))?;

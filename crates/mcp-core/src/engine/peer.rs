@@ -85,7 +85,7 @@ impl Peer {
     }
 
     fn modern(&self, message: Modern, carrier: &dyn Carrier) -> Exchange {
-        let Modern { message, head, claim } = message;
+        let Modern { message, claim } = message;
         let request = match message {
             ModernMessage::Request(request) => request,
             ModernMessage::Notification(notification) => {
@@ -94,9 +94,9 @@ impl Peer {
             }
         };
         let registry = self.server.registry();
-        let tool = methods::tool_of(&registry, &request.method, &head);
+        let tool = methods::tool_of(&registry, &request);
         let facts = self.server.facts(&request.method, tool.map(|tool| &tool.rules));
-        let admitted = match admit::admit_modern(&request, &head, claim.as_ref(), &facts, &self.principal, carrier) {
+        let admitted = match admit::admit_modern(&request, claim, &facts, &self.principal, carrier) {
             Ok(admitted) => admitted,
             Err(rejection) => return refused(&rejection, Some(Revision::NEWEST)),
         };
@@ -109,7 +109,7 @@ impl Peer {
             id,
             method,
             params,
-            head,
+            tool: tool.cloned(),
             log_level: admitted.log_level,
             progress_token: admitted.progress_token,
             session: None,
@@ -119,7 +119,7 @@ impl Peer {
     }
 
     fn legacy(&self, message: Legacy, carrier: &dyn Carrier) -> Exchange {
-        let Legacy { message, head } = message;
+        let Legacy { message } = message;
         let session = self.session();
         let request = match message {
             Message::Request(request) => request,
@@ -148,12 +148,12 @@ impl Peer {
                 return refused(&Rejection::bad_request(Some(request.id), error), Some(*revision));
             }
             (None, _) if request.method == Method::Ping => (Revision::NEWEST_LEGACY, ClientFacts::default()),
-            (None, _) => return refused(&Legacy { message: Message::Request(request), head }.without_session(), None),
+            (None, _) => return refused(&Legacy { message: Message::Request(request) }.without_session(), None),
         };
         let registry = self.server.registry();
-        let tool = methods::tool_of(&registry, &request.method, &head);
+        let tool = methods::tool_of(&registry, &request);
         let facts = self.server.facts(&request.method, tool.map(|tool| &tool.rules));
-        let progress_token = match admit::admit_legacy(&request, &head, revision, &client, &facts, &self.principal) {
+        let progress_token = match admit::admit_legacy(&request, revision, &client, &facts, &self.principal) {
             Ok(token) => token,
             Err(rejection) => return refused(&rejection, Some(revision)),
         };
@@ -166,7 +166,7 @@ impl Peer {
             id,
             method,
             params,
-            head,
+            tool: tool.cloned(),
             log_level: None,
             progress_token,
             session: session.cloned(),
@@ -206,7 +206,7 @@ impl Peer {
             return;
         }
         let Some(ids) = self.ids() else { return };
-        let params: Option<CancelledParams> = notification.params.as_ref().and_then(|params| params.parse().ok());
+        let params: Option<CancelledParams> = notification.params.raw().and_then(|params| params.parse().ok());
         if let Some(id) = params.and_then(|params| params.request_id) {
             ids.withdraw(&id);
         }

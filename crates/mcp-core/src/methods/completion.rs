@@ -19,7 +19,7 @@ use crate::registry::Registry;
 use crate::{HandlerError, RequestContext};
 
 pub(super) fn complete(request: Incoming) -> Exchange {
-    let raw = request.params.clone().unwrap_or(RawJson::EMPTY_OBJECT);
+    let raw = request.params.raw().unwrap_or(RawJson::EMPTY_OBJECT);
     let params: CompleteParams = match raw.parse() {
         Ok(params) => params,
         Err(error) => {

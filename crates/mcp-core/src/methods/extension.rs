@@ -23,7 +23,7 @@ pub(super) fn call(request: Incoming) -> Exchange {
     let Some(extension) = request.server.extensions().method(&request.method).map(|served| served.extension()) else {
         return request.refuse(method_not_found(request.method.as_str()), Hint::NotFound);
     };
-    let params = request.params.clone().unwrap_or(RawJson::EMPTY_OBJECT);
+    let params = request.params.raw().unwrap_or(RawJson::EMPTY_OBJECT);
     let arguments = match without_envelope(&params) {
         Ok(arguments) => arguments,
         Err(error) => return request.fail(RpcError::invalid_params(format!("params could not be read: {error}"))),

@@ -30,7 +30,7 @@ pub(super) fn prompts(request: &Incoming) -> Exchange {
 }
 
 fn list<E: Entry>(request: &Incoming, member: &str, kind: ListKind, table: &Table<E>) -> Exchange {
-    let after = match page::start(kind, request.head.cursor.as_ref()) {
+    let after = match page::start(kind, request.params.cursor.as_ref()) {
         Ok(after) => after,
         Err(error) => return request.fail(error),
     };

@@ -11,7 +11,7 @@ use super::Incoming;
 use crate::engine::exchange::Exchange;
 
 pub(super) fn set_level(request: &Incoming) -> Exchange {
-    let params = request.params.as_ref().and_then(|params| params.parse::<SetLevelParams>().ok());
+    let params = request.params.raw().and_then(|params| params.parse::<SetLevelParams>().ok());
     let Some(params) = params else {
         return request.fail(RpcError::invalid_params(
             "params.level must be one of debug, info, notice, warning, error, critical, alert, emergency",

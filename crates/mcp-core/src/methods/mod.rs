@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use mcp_wire::params::Params;
 use mcp_wire::types::{CacheHints, InputRequiredResult, LoggingLevel, MetaObject, ProgressToken};
-use mcp_wire::{Method, RawJson, RequestId, Revision, RpcError, encode_error};
+use mcp_wire::{Method, RawJson, Request, RequestId, Revision, RpcError, encode_error};
 use serde::Serialize;
 use serde_json::json;
 use tracing::{Instrument, Span};
@@ -29,6 +29,7 @@ use crate::engine::exchange::{Exchange, Finished, Outbox};
 use crate::engine::peer::{Ids, Interruptible, refused};
 use crate::engine::rounds::{Halt, Subject};
 use crate::engine::sessions::Session;
+use crate::engine::worker::BoxFuture;
 use crate::handler::Fault;
 use crate::protocol::answers::Answers;
 use crate::protocol::finish::{Dress, ResultType, response};
@@ -46,8 +47,9 @@ pub(crate) struct Incoming {
     pub(crate) client: ClientFacts,
     pub(crate) id: RequestId,
     pub(crate) method: Method,
-    pub(crate) params: Option<RawJson>,
-    pub(crate) head: Box<Params>,
+    pub(crate) params: Box<Params>,
+    /// The tool that is called, as it was when the request was admitted.
+    pub(crate) tool: Option<Arc<ToolEntry>>,
     pub(crate) log_level: Option<LoggingLevel>,
     pub(crate) progress_token: Option<ProgressToken>,
     pub(crate) session: Option<Session>,
@@ -77,11 +79,11 @@ pub(crate) fn serve(request: Incoming) -> Exchange {
 }
 
 /// The tool that a call names, if it is one and there is such a tool.
-pub(crate) fn tool_of<'a>(registry: &'a Registry, method: &Method, head: &Params) -> Option<&'a Arc<ToolEntry>> {
-    if *method != Method::ToolsCall {
+pub(crate) fn tool_of<'a>(registry: &'a Registry, request: &Request) -> Option<&'a Arc<ToolEntry>> {
+    if request.method != Method::ToolsCall {
         return None;
     }
-    registry.tools.get(&*head.name.as_ref()?.text()?)
+    registry.tools.get(&*request.params.name.as_ref()?.text()?)
 }
 
 impl Incoming {
@@ -143,7 +145,7 @@ impl Incoming {
             principal: self.principal,
             revision: self.revision,
             client: self.client,
-            trace: trace(&self.head),
+            trace: trace(&self.params),
             params: self.params,
             log_level: self.log_level,
             progress_token: self.progress_token,
@@ -159,17 +161,15 @@ impl Incoming {
         }
         let span = span_of(&subject, &state);
         let running = run(RequestContext(Arc::clone(&state)), Call { subject });
-        Exchange::call(
-            Box::pin(running.instrument(span)),
-            state,
-            |state| state.failed(&RpcError::internal(), Hint::Ok),
-            in_flight,
-        )
+        // Where nobody traces, nothing is entered at every poll.
+        let running: BoxFuture<Finished> =
+            if span.is_disabled() { Box::pin(running) } else { Box::pin(running.instrument(span)) };
+        Exchange::call(running, state, |state| state.failed(&RpcError::internal(), Hint::Ok), in_flight)
     }
 
     /// The answers that came with the request; only modern requests carry any.
     fn answers(&self, subject: &Subject) -> Result<Answers, RpcError> {
-        let (state, responses) = (self.head.request_state.as_ref(), self.head.input_responses.as_ref());
+        let (state, responses) = (self.params.request_state.as_ref(), self.params.input_responses.as_ref());
         if !self.revision.rules().result_type || (state.is_none() && responses.is_none()) {
             return Ok(Answers::default());
         }
@@ -287,11 +287,11 @@ impl CallState {
     }
 }
 
-fn trace(head: &Params) -> TraceContext {
+fn trace(params: &Params) -> TraceContext {
     let text = |member: &Option<RawJson>| member.as_ref().and_then(RawJson::text).map(std::borrow::Cow::into_owned);
     TraceContext {
-        traceparent: text(&head.keys.traceparent),
-        tracestate: text(&head.keys.tracestate),
-        baggage: text(&head.keys.baggage),
+        traceparent: text(&params.keys.traceparent),
+        tracestate: text(&params.keys.tracestate),
+        baggage: text(&params.keys.baggage),
     }
 }

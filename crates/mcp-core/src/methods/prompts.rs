@@ -18,7 +18,7 @@ use crate::resource::text_member;
 use crate::{HandlerError, RequestContext};
 
 pub(super) fn get(request: Incoming) -> Exchange {
-    let name = match text_member("name", request.head.name.as_ref()) {
+    let name = match text_member("name", request.params.name.as_ref()) {
         Ok(name) => name,
         Err(error) => return request.fail(error),
     };
@@ -26,7 +26,7 @@ pub(super) fn get(request: Incoming) -> Exchange {
         let shown: String = name.chars().take(140).collect();
         return request.fail(RpcError::invalid_params(format!("there is no prompt \"{shown}\"")));
     };
-    let raw = request.head.arguments.clone().filter(|arguments| arguments.as_str() != "null");
+    let raw = request.params.arguments.clone().filter(|arguments| arguments.as_str() != "null");
     let raw = raw.unwrap_or(RawJson::EMPTY_OBJECT);
     let arguments = match arguments(&prompt, &raw) {
         Ok(arguments) => arguments,

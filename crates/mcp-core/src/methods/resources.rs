@@ -23,7 +23,7 @@ use crate::uri_template::Variables;
 use crate::{HandlerError, RequestContext};
 
 pub(super) fn read(request: Incoming) -> Exchange {
-    let uri = match text_member("uri", request.head.uri.as_ref()) {
+    let uri = match text_member("uri", request.params.uri.as_ref()) {
         Ok(uri) => uri,
         Err(error) => return request.fail(error),
     };
@@ -32,7 +32,7 @@ pub(super) fn read(request: Incoming) -> Exchange {
         Err(error) => return request.fail(error),
     };
     // A fresh resource may be kept; the answer to a repeated request may not.
-    let retried = request.head.request_state.is_some() || request.head.input_responses.is_some();
+    let retried = request.params.request_state.is_some() || request.params.input_responses.is_some();
     let hints = found.hints.unwrap_or_else(|| request.server.list_hints());
     let subject = Subject { method: request.method.clone(), target: uri, arguments: RawJson::EMPTY_OBJECT };
     request.start(subject, move |context, call| run(context, call, found, hints, retried))
@@ -138,7 +138,7 @@ pub(super) fn unsubscribe(request: &Incoming) -> Exchange {
 }
 
 fn subscribable(request: &Incoming) -> Result<String, RpcError> {
-    let uri = text_member("uri", request.head.uri.as_ref())?;
+    let uri = text_member("uri", request.params.uri.as_ref())?;
     let limit = request.server.limits().uri_bytes;
     if uri.len() > limit {
         return Err(RpcError::invalid_params(format!("the address of a resource has at most {limit} bytes")));

@@ -19,7 +19,7 @@ use crate::protocol::finish::{Dress, response};
 use crate::protocol::rejection::{Hint, missing_capability};
 
 pub(super) fn listen(request: Incoming) -> Exchange {
-    let raw = request.params.clone().unwrap_or(RawJson::EMPTY_OBJECT);
+    let raw = request.params.raw().unwrap_or(RawJson::EMPTY_OBJECT);
     let params: ListenParams = match raw.parse() {
         Ok(params) => params,
         Err(error) => {

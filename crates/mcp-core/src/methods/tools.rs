@@ -22,16 +22,16 @@ use crate::resource::text_member;
 use crate::tool::{ToolEntry, ToolReply};
 use crate::{HandlerError, RequestContext};
 
-pub(super) fn call(request: Incoming) -> Exchange {
-    let name = match text_member("name", request.head.name.as_ref()) {
+pub(super) fn call(mut request: Incoming) -> Exchange {
+    let name = match text_member("name", request.params.name.as_ref()) {
         Ok(name) => name,
         Err(error) => return request.fail(error),
     };
-    let Some(tool) = request.server.registry().tools.get(name.as_str()).cloned() else {
+    let Some(tool) = request.tool.take() else {
         let shown: String = name.chars().take(140).collect();
         return request.fail(RpcError::invalid_params(format!("there is no tool \"{shown}\"")));
     };
-    let arguments = match request.head.arguments.clone() {
+    let arguments = match request.params.arguments.clone() {
         None => RawJson::EMPTY_OBJECT,
         Some(arguments) => match arguments.kind() {
             JsonKind::Object => arguments,

@@ -39,9 +39,8 @@ pub enum Split {
 #[derive(Debug)]
 pub struct Modern {
     pub(crate) message: ModernMessage,
-    /// Boxed: the message moves through several hands.
-    pub(crate) head: Box<Params>,
-    pub(crate) claim: Option<RawJson>,
+    /// The revision that the message claims, if it is one that anybody knows.
+    pub(crate) claim: Option<Revision>,
 }
 
 #[derive(Debug)]
@@ -54,7 +53,6 @@ pub(crate) enum ModernMessage {
 #[derive(Debug)]
 pub struct Legacy {
     pub(crate) message: Message,
-    pub(crate) head: Box<Params>,
 }
 
 impl Classified {
@@ -162,45 +160,28 @@ pub(crate) fn classify(message: Message, declared: Option<&str>, listed: &[Revis
 
 fn split(message: Message, declared: Option<&str>, listed: &[Revision]) -> Split {
     let (id, params) = match &message {
-        Message::Request(request) => (Some(&request.id), request.params.as_ref()),
-        Message::Notification(notification) => (None, notification.params.as_ref()),
+        Message::Request(request) => (Some(&request.id), &request.params),
+        Message::Notification(notification) => (None, &notification.params),
         // Only legacy servers ask, so only legacy clients answer.
-        Message::Response(_) => return Split::Legacy(Legacy { message, head: Box::default() }),
+        Message::Response(_) => return Split::Legacy(Legacy { message }),
     };
-    let declared_era = match declared.map(str::parse::<Revision>) {
+    let declared = declared.map(|text| (text, text.parse::<Revision>().ok()));
+    let claim = match params.keys.protocol_version.as_ref().map(RawJson::text) {
         None => None,
-        Some(Ok(revision)) => Some(revision.era()),
-        // A revision that nobody knows can only be one to come.
-        Some(Err(_)) => Some(Era::Modern),
-    };
-    let mut head = match Params::read(params) {
-        Ok(head) => Box::new(head),
-        Err(error) => {
-            return Split::Refused(Rejection::bad_request(
-                id.cloned(),
-                RpcError::invalid_params(format!("params: {error}")),
-            ));
+        Some(Some(text)) => Some(text.parse::<Revision>().ok()),
+        Some(None) => {
+            let problem = format!("_meta[\"{}\"] must be a string", params::PROTOCOL_VERSION);
+            return Split::Refused(Rejection::bad_request(id.cloned(), RpcError::invalid_params(problem)));
         }
     };
-    let claim = head.keys.protocol_version.take();
-    let claimed_era = match &claim {
-        None => None,
-        Some(claim) => match claim.text() {
-            Some(text) => Some(text.parse::<Revision>().map_or(Era::Modern, Revision::era)),
-            None => {
-                let problem = format!("_meta[\"{}\"] must be a string", params::PROTOCOL_VERSION);
-                return Split::Refused(Rejection::bad_request(id.cloned(), RpcError::invalid_params(problem)));
-            }
-        },
-    };
-    match (claimed_era, declared_era) {
-        (None | Some(Era::Legacy), None | Some(Era::Legacy)) => Split::Legacy(Legacy { message, head }),
+    // A revision that nobody knows can only be one to come.
+    let era = |revision: Option<Revision>| revision.map_or(Era::Modern, Revision::era);
+    match (claim.map(era), declared.map(|(_, revision)| era(revision))) {
+        (None | Some(Era::Legacy), None | Some(Era::Legacy)) => Split::Legacy(Legacy { message }),
         (None, Some(Era::Modern)) if id.is_some() => {
-            let known = declared.is_some_and(|text| text.parse::<Revision>().is_ok());
-            let error = if known {
-                missing_meta()
-            } else {
-                rejection::unsupported_version(declared.unwrap_or_default(), listed)
+            let error = match declared {
+                Some((unknown, None)) => rejection::unsupported_version(unknown, listed),
+                _ => missing_meta(),
             };
             Split::Refused(Rejection::bad_request(id.cloned(), error))
         }
@@ -208,9 +189,9 @@ fn split(message: Message, declared: Option<&str>, listed: &[Revision]) -> Split
             let message = match message {
                 Message::Request(request) => ModernMessage::Request(request),
                 Message::Notification(notification) => ModernMessage::Notification(notification),
-                Message::Response(_) => return Split::Legacy(Legacy { message, head }),
+                Message::Response(_) => return Split::Legacy(Legacy { message }),
             };
-            Split::Modern(Modern { message, head, claim })
+            Split::Modern(Modern { message, claim: claim.flatten() })
         }
     }
 }
@@ -321,27 +302,27 @@ pub(crate) struct Admitted {
 /// The checks of a modern request, in the order in which they count.
 pub(crate) fn admit_modern(
     request: &Request,
-    head: &Params,
-    claim: Option<&RawJson>,
+    claim: Option<Revision>,
     facts: &Facts<'_>,
     principal: &Principal,
     carrier: &dyn Carrier,
 ) -> Result<Admitted, Rejection> {
     let refuse = |error| Rejection::bad_request(Some(request.id.clone()), error);
+    let head = &*request.params;
     // 1. The envelope is complete and well-typed.
-    let version = claim.and_then(RawJson::text).ok_or_else(|| refuse(missing_meta()))?;
+    let version = head.keys.protocol_version.as_ref().and_then(RawJson::text);
+    let version = version.ok_or_else(|| refuse(missing_meta()))?;
     let client = client_facts(head).map_err(refuse)?;
     let log_level = log_level(head).map_err(refuse)?;
     let progress_token = progress_token(head).map_err(refuse)?;
-    let target = target(request, head, facts.extension).map_err(refuse)?;
+    let target = target(request, facts.extension).map_err(refuse)?;
     // 2. The headers say what the body says.
     let mismatch = |problem: String| refuse(RpcError::new(ErrorCode::HEADER_MISMATCH, problem));
-    let head_view = Head { version: version.clone(), method: &request.method, target };
+    let head_view = Head { version, method: &request.method, target };
     carrier.check_head(&head_view).map_err(mismatch)?;
     // 3. The version is served, as a modern one.
-    let revision = match version.parse::<Revision>() {
-        Ok(revision) if facts.served.contains(&revision) => revision,
-        _ => return Err(refuse(rejection::unsupported_version(&version, facts.listed))),
+    let Some(revision) = claim.filter(|claim| facts.served.contains(claim)) else {
+        return Err(refuse(rejection::unsupported_version(&head_view.version, facts.listed)));
     };
     // 4. The method exists there and is offered.
     if !exists(&request.method, revision) || !is_offered(&request.method, revision, facts) {
@@ -371,7 +352,6 @@ pub(crate) fn admit_modern(
 /// The checks of a legacy request in its session, in the order in which they count. They are answered in band.
 pub(crate) fn admit_legacy(
     request: &Request,
-    head: &Params,
     revision: Revision,
     client: &ClientFacts,
     facts: &Facts<'_>,
@@ -381,7 +361,7 @@ pub(crate) fn admit_legacy(
     if !exists(&request.method, revision) || !is_offered(&request.method, revision, facts) {
         return Err(refuse(rejection::method_not_found(request.method.as_str())));
     }
-    let progress_token = progress_token(head).map_err(refuse)?;
+    let progress_token = progress_token(&request.params).map_err(refuse)?;
     if let Some(tool) = facts.tool {
         check_needs(&tool.needs, &client.capabilities, revision).map_err(refuse)?;
         check_scopes(&tool.scopes, principal, &request.id)?;
@@ -423,14 +403,15 @@ fn check_scopes(scopes: &[String], principal: &Principal, id: &RequestId) -> Res
 }
 
 /// What a request names, from the member of its parameters that its method has for that.
-fn target<'a>(request: &Request, head: &'a Params, extension: Option<&Served>) -> Result<Target<'a>, RpcError> {
+fn target<'a>(request: &'a Request, extension: Option<&Served>) -> Result<Target<'a>, RpcError> {
+    let head = &*request.params;
     let member = match &request.method {
         Method::ToolsCall | Method::PromptsGet => &head.name,
         Method::ResourcesRead => &head.uri,
         Method::TasksGet | Method::TasksUpdate | Method::TasksCancel => &head.task_id,
         _ => {
             let Some(name) = extension.and_then(|served| served.target.as_deref()) else { return Ok(Target::None) };
-            let member = request.params.as_ref().map(|params| params::member_of(params, name)).transpose();
+            let member = head.raw().map(|params| params::member_of(&params, name)).transpose();
             let member = member.map_err(|error| RpcError::invalid_params(error.to_string()))?.flatten();
             let text = member.as_ref().and_then(RawJson::text);
             return Ok(text.map_or(Target::Missing, |text| Target::Named(Cow::Owned(text.into_owned()))));

@@ -7,6 +7,8 @@
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue};
 
+use super::mirror::{exactly_one, is_repeated};
+
 /// What a client takes as an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -68,13 +70,13 @@ impl Accepted {
 
     /// What nearly every client sends, known at a glance.
     fn common(headers: &HeaderMap) -> Option<Self> {
-        let mut lines = headers.get_all(ACCEPT).iter();
-        let prefers_event_stream = match lines.next()?.as_bytes() {
+        let prefers_event_stream = match headers.get(ACCEPT)?.as_bytes() {
             b"application/json, text/event-stream" | b"application/json,text/event-stream" => false,
             b"text/event-stream, application/json" | b"text/event-stream,application/json" => true,
             _ => return None,
         };
-        lines.next().is_none().then_some(Self { json: true, event_stream: true, prefers_event_stream })
+        let common = Self { json: true, event_stream: true, prefers_event_stream };
+        (!is_repeated(headers, &ACCEPT)).then_some(common)
     }
 }
 
@@ -82,9 +84,8 @@ impl Accepted {
 /// parameters.
 #[must_use]
 pub fn content_type_is_json(headers: &HeaderMap) -> bool {
-    let mut values = headers.get_all(CONTENT_TYPE).iter().map(HeaderValue::as_bytes);
-    let (Some(value), None) = (values.next(), values.next()) else { return false };
-    let essence = value.split(|byte| *byte == b';').next().unwrap_or_default();
+    let Ok(Some(value)) = exactly_one(headers, &CONTENT_TYPE) else { return false };
+    let essence = value.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
     essence.trim_ascii().eq_ignore_ascii_case(b"application/json")
 }
 

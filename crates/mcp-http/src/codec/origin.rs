@@ -10,6 +10,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use http::header::{HOST, ORIGIN};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
+use super::mirror::is_repeated;
+
 /// Why a request's `Origin` or `Host` is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -172,9 +174,7 @@ pub fn sole_host(headers: &HeaderMap) -> Result<Option<&str>, Refused> {
 const NULL: &str = "null";
 
 fn sole<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a HeaderValue>, Refused> {
-    let mut values = headers.get_all(name).iter();
-    let value = values.next();
-    if values.next().is_some() { Err(Refused::Repeated) } else { Ok(value) }
+    if is_repeated(headers, name) { Err(Refused::Repeated) } else { Ok(headers.get(name)) }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

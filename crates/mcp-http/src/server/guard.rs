@@ -10,7 +10,7 @@ use std::pin::pin;
 use bytes::{Bytes, BytesMut};
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, VARY,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, HeaderMap, HeaderName, HeaderValue, VARY,
 };
 use http::{Response, StatusCode, Uri};
 use http_body::Body;
@@ -91,7 +91,7 @@ pub(super) fn share(response: &mut Response<HttpBody>, origin: HeaderValue) {
 ///
 /// # Errors
 /// The response to a body that is too large, too slow or broken.
-pub(super) async fn read_body<B>(config: &HttpConfig, headers: &HeaderMap, body: B) -> Result<Bytes, Response<HttpBody>>
+pub(super) async fn read_body<B>(config: &HttpConfig, body: B) -> Result<Bytes, Response<HttpBody>>
 where
     B: Body<Data = Bytes>,
 {
@@ -100,8 +100,9 @@ where
         let text = format!("the body is larger than {limit} bytes");
         refusal(StatusCode::PAYLOAD_TOO_LARGE, ErrorCode::INVALID_REQUEST, text)
     };
-    let announced = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-    if announced.is_some_and(|announced| announced > u64::try_from(limit).unwrap_or(u64::MAX)) {
+    // A body that says how long it is may be refused before it is read.
+    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    if announced > limit {
         return Err(too_large());
     }
     let mut body = pin!(body);
@@ -143,8 +144,7 @@ where
             }
             (_, Some(joined)) => joined.extend_from_slice(&data),
             (Some(_), None) => {
-                let expected = announced.and_then(|announced| usize::try_from(announced).ok()).unwrap_or(length);
-                let mut joined = BytesMut::with_capacity(expected.clamp(length, limit));
+                let mut joined = BytesMut::with_capacity(announced.max(length));
                 joined.extend_from_slice(&first.take().unwrap_or_default());
                 joined.extend_from_slice(&data);
                 more = Some(joined);

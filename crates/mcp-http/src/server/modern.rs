@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::task::Poll;
 
 use futures_core::Stream;
-use http::{HeaderMap, HeaderName, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use mcp_auth::AuthError;
 use mcp_core::schema::MirroredParameter;
 use mcp_core::{Carrier, Classified, Exchange, Head, Hint, Modern, Outbound, Principal, Scope, Target};
@@ -31,9 +31,10 @@ pub(super) async fn answer(
     principal: Principal,
     message: Modern,
     headers: &HeaderMap,
+    version: Option<&HeaderValue>,
     accepted: Accepted,
 ) -> Response<HttpBody> {
-    let carrier = Headers { headers, streams: accepted.event_stream };
+    let carrier = Headers { headers, version, streams: accepted.event_stream };
     let peer = shared.server.peer(principal, Scope::Single);
     let mut exchange = peer.receive_from(Classified::from(message), &carrier);
     if exchange.is_over() {
@@ -95,28 +96,31 @@ async fn first_item(shared: &Shared, exchange: &mut Exchange, accepted: Accepted
 /// The headers of a request, as the engine's checks see them.
 struct Headers<'a> {
     headers: &'a HeaderMap,
+    /// The only header that was looked up before.
+    version: Option<&'a HeaderValue>,
     streams: bool,
 }
 
 impl Headers<'_> {
-    fn compare(
-        &self,
-        name: &HeaderName,
-        expected: &str,
-        compare: fn(&http::HeaderValue, &str) -> Result<(), Mismatch>,
-    ) -> Result<(), String> {
-        mirror::exactly_one(self.headers, name)
-            .and_then(|value| compare(value.ok_or(Mismatch::Missing)?, expected))
-            .map_err(|error| named(name, &error))
+    fn only(&self, name: &HeaderName) -> Result<&HeaderValue, Mismatch> {
+        mirror::exactly_one(self.headers, name)?.ok_or(Mismatch::Missing)
     }
 }
 
 impl Carrier for Headers<'_> {
     fn check_head(&self, head: &Head<'_>) -> Result<(), String> {
-        self.compare(&PROTOCOL_VERSION, &head.version, mirror::same_plain)?;
-        self.compare(&METHOD, head.method.as_str(), mirror::same_plain)?;
+        let version = self.version.ok_or(Mismatch::Missing);
+        version
+            .and_then(|said| mirror::same_plain(said, &head.version))
+            .map_err(|error| named(&PROTOCOL_VERSION, &error))?;
+        self.only(&METHOD)
+            .and_then(|said| mirror::same_plain(said, head.method.as_str()))
+            .map_err(|error| named(&METHOD, &error))?;
         match &head.target {
-            Target::Named(name) => self.compare(&NAME, name, mirror::same_text),
+            Target::Named(name) => {
+                let compared = self.only(&NAME).and_then(|said| mirror::same_text(said, name));
+                compared.map_err(|error| named(&NAME, &error))
+            }
             // The body names nothing, which the method refuses by itself; other methods may carry what they like.
             Target::Missing | Target::None => Ok(()),
         }

@@ -147,14 +147,14 @@ impl Shared {
             let text = "the Accept header must allow application/json, text/event-stream, or both";
             return refusal(StatusCode::NOT_ACCEPTABLE, ErrorCode::INVALID_REQUEST, text);
         }
-        let declared = match mirror::exactly_one(headers, &PROTOCOL_VERSION) {
-            Ok(declared) => declared.map(|value| String::from_utf8_lossy(value.as_bytes())),
+        let version = match mirror::exactly_one(headers, &PROTOCOL_VERSION) {
+            Ok(version) => version,
             Err(error) => {
                 let text = format!("mcp-protocol-version: {error}");
                 return refusal(StatusCode::BAD_REQUEST, ErrorCode::HEADER_MISMATCH, text);
             }
         };
-        let body = match guard::read_body(&self.config, headers, body).await {
+        let body = match guard::read_body(&self.config, body).await {
             Ok(body) => body,
             Err(refused) => return refused,
         };
@@ -170,9 +170,10 @@ impl Shared {
             }
         };
         let owes_answer = matches!(message, Message::Request(_));
+        let declared = version.map(|value| String::from_utf8_lossy(value.as_bytes()));
         let declared = declared.as_deref().map(str::trim);
         match self.server.classify(message, declared).split() {
-            Split::Modern(message) => modern::answer(self, principal, message, headers, accepted).await,
+            Split::Modern(message) => modern::answer(self, principal, message, headers, version, accepted).await,
             Split::Legacy(message) => legacy::answer(self, principal, message, headers, declared, accepted).await,
             Split::Refused(rejection) => {
                 let id = rejection.id.as_ref().filter(|_| owes_answer);
