@@ -13,12 +13,18 @@ use crate::process::now;
 use crate::{Reported, cargo, options, refuse_leftovers};
 
 /// Combinations of features that nothing else builds: every row must compile without a warning.
-const FEATURES: [&[&str]; 6] = [
+const FEATURES: [&[&str]; 12] = [
     &["--package", "mcp-core", "--no-default-features"],
     &["--package", "mcp-core", "--no-default-features", "--features", "schemars"],
     &["--package", "mcp-core", "--no-default-features", "--features", "jsonschema"],
     &["--package", "mcp-core", "--no-default-features", "--features", "testing"],
     &["--package", "mcp-auth", "--no-default-features"],
+    &["--package", "mcp-auth", "--no-default-features", "--features", "fetch"],
+    &["--package", "mcp-auth"],
+    &["--package", "mcp-auth", "--features", "jwt"],
+    &["--package", "mcp-auth", "--features", "introspection"],
+    &["--package", "mcp-auth", "--features", "api-key"],
+    &["--package", "mcp-auth", "--features", "basic"],
     &["--package", "mcp-http", "--no-default-features"],
 ];
 

@@ -32,11 +32,12 @@ impl Challenge {
 
 /// Writes challenges of the Bearer scheme (RFC 6750, RFC 9728).
 ///
-/// Default: realm `mcp`, no resource metadata.
+/// Default: realm `mcp`, no resource metadata, no scopes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BearerChallenge {
     realm: Box<str>,
     resource_metadata: Option<Box<str>>,
+    scopes: Vec<String>,
 }
 
 /// A text that cannot stand in a `WWW-Authenticate` header.
@@ -49,6 +50,9 @@ pub enum InvalidChallenge {
     /// An address is ASCII without spaces, quotes and backslashes.
     #[error("the address of the resource metadata is not a plain ASCII address")]
     ResourceMetadata,
+    /// A scope is ASCII without spaces, quotes and backslashes.
+    #[error("a scope may hold printable ASCII characters only, and no space, quote or backslash")]
+    Scope,
 }
 
 impl BearerChallenge {
@@ -61,7 +65,7 @@ impl BearerChallenge {
         if !realm.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
             return Err(InvalidChallenge::Realm);
         }
-        Ok(Self { realm: realm.into(), resource_metadata: None })
+        Ok(Self { realm: realm.into(), ..Self::default() })
     }
 
     /// Also says where the protected resource's metadata are.
@@ -77,44 +81,59 @@ impl BearerChallenge {
         Ok(self)
     }
 
+    /// Also says which scopes to ask for, to a caller who is not authenticated. What an operation needs beyond them
+    /// is said when it is refused.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidChallenge::Scope`] for a scope that could not be asked for.
+    pub fn with_scopes<S: Into<String>>(
+        mut self,
+        scopes: impl IntoIterator<Item = S>,
+    ) -> Result<Self, InvalidChallenge> {
+        self.scopes = scopes.into_iter().map(Into::into).collect();
+        if self.scopes.iter().all(|scope| is_scope(scope)) { Ok(self) } else { Err(InvalidChallenge::Scope) }
+    }
+
     /// The answer to a request that was refused because of `error`.
     #[must_use]
     pub fn answer(&self, error: &AuthError) -> Challenge {
         let (code, description) = public_words(error);
-        let www_authenticate = match error {
-            // Authenticating anew would not help.
-            AuthError::Unavailable => None,
-            // RFC 6750 3.1: who sent no credentials gets no error code.
-            AuthError::Missing => self.header(None, &[]),
-            AuthError::InsufficientScope { needed } => self.header(Some((code, description)), needed),
-            AuthError::InvalidToken | AuthError::Expired | AuthError::InvalidCredentials | AuthError::Malformed => {
-                self.header(Some((code, description)), &[])
-            }
-        };
-        let body = format!(r#"{{"error":"{code}","error_description":"{description}"}}"#);
-        Challenge::new(error.status(), www_authenticate, body)
+        let mut parameters = String::new();
+        // RFC 6750 3.1: who sent no credentials gets no error code.
+        if *error != AuthError::Missing {
+            parameters.push_str(&format!(r#", error="{code}", error_description="{description}""#));
+        }
+        let scopes = if let AuthError::InsufficientScope { needed } = error { needed } else { &self.scopes };
+        let scopes: Vec<&str> = scopes.iter().map(String::as_str).filter(|scope| is_scope(scope)).collect();
+        // A malformed request is not helped by scopes.
+        if !scopes.is_empty() && *error != AuthError::Malformed {
+            parameters.push_str(&format!(r#", scope="{}""#, scopes.join(" ")));
+        }
+        self.answer_in("Bearer", &parameters, error)
     }
 
-    fn header(&self, error: Option<(&str, &str)>, scopes: &[String]) -> Option<HeaderValue> {
-        let mut text = format!("Bearer realm={}", Quoted(&self.realm));
-        if let Some((code, description)) = error {
-            text.push_str(&format!(r#", error="{code}", error_description="{description}""#));
-        }
-        let scopes: Vec<&str> = scopes.iter().map(String::as_str).filter(|scope| is_scope(scope)).collect();
-        if !scopes.is_empty() {
-            text.push_str(&format!(r#", scope="{}""#, scopes.join(" ")));
-        }
+    /// The answer in the words of `scheme`. `parameters` follow the realm, each behind a comma, and are ASCII.
+    pub(crate) fn answer_in(&self, scheme: &str, parameters: &str, error: &AuthError) -> Challenge {
+        let mut text = format!("{scheme} realm={}{parameters}", Quoted(&self.realm));
         if let Some(url) = &self.resource_metadata {
             text.push_str(&format!(r#", resource_metadata="{url}""#));
         }
-        // Every part is printable ASCII by now.
-        HeaderValue::try_from(text).ok()
+        let www_authenticate = match error {
+            // Authenticating anew would not help.
+            AuthError::Unavailable => None,
+            // Every part is printable ASCII by now.
+            _ => HeaderValue::try_from(text).ok(),
+        };
+        let (code, description) = public_words(error);
+        let body = format!(r#"{{"error":"{code}","error_description":"{description}"}}"#);
+        Challenge::new(error.status(), www_authenticate, body)
     }
 }
 
 impl Default for BearerChallenge {
     fn default() -> Self {
-        Self { realm: "mcp".into(), resource_metadata: None }
+        Self { realm: "mcp".into(), resource_metadata: None, scopes: Vec::new() }
     }
 }
 
@@ -122,7 +141,7 @@ impl Default for BearerChallenge {
 const fn public_words(error: &AuthError) -> (&'static str, &'static str) {
     match error {
         AuthError::Missing => ("unauthorized", "credentials are needed"),
-        AuthError::InvalidToken | AuthError::Expired | AuthError::InvalidCredentials => {
+        AuthError::InvalidToken | AuthError::NotRecognised | AuthError::Expired | AuthError::InvalidCredentials => {
             ("invalid_token", "the credentials are not valid")
         }
         AuthError::InsufficientScope { .. } => ("insufficient_scope", "the credentials do not permit this"),
@@ -132,7 +151,7 @@ const fn public_words(error: &AuthError) -> (&'static str, &'static str) {
 }
 
 /// RFC 6749 3.3: printable ASCII without space, quote and backslash. Other scopes could not be asked for anyway.
-fn is_scope(text: &str) -> bool {
+pub(crate) fn is_scope(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'))
 }
 
@@ -168,6 +187,7 @@ mod tests {
         for (error, status) in [
             (AuthError::Missing, 401),
             (AuthError::InvalidToken, 401),
+            (AuthError::NotRecognised, 401),
             (AuthError::Expired, 401),
             (AuthError::InvalidCredentials, 401),
             (insufficient, 403),
@@ -193,6 +213,7 @@ mod tests {
         assert!(header(&first).contains(r#"error="invalid_token""#));
         assert_eq!(first, challenges.answer(&AuthError::Expired));
         assert_eq!(first, challenges.answer(&AuthError::InvalidCredentials));
+        assert_eq!(first, challenges.answer(&AuthError::NotRecognised));
     }
 
     #[test]
@@ -210,6 +231,19 @@ mod tests {
              error_description=\"the credentials do not permit this\", scope=\"files:read files:write\", \
              resource_metadata=\"https://h/.well-known/oauth-protected-resource/mcp\""
         );
+    }
+
+    #[test]
+    fn who_is_not_authenticated_is_told_what_to_ask_for() {
+        let challenges = BearerChallenge::default().with_scopes(["files:read", "mcp"]).unwrap();
+        let missing = challenges.answer(&AuthError::Missing);
+        assert_eq!(header(&missing), r#"Bearer realm="mcp", scope="files:read mcp""#);
+        assert!(header(&challenges.answer(&AuthError::Expired)).ends_with(r#", scope="files:read mcp""#));
+        assert!(!header(&challenges.answer(&AuthError::Malformed)).contains("scope"));
+        for scope in ["", "a b", "a\"", "ä"] {
+            let refused = BearerChallenge::default().with_scopes([scope]);
+            assert_eq!(refused, Err(InvalidChallenge::Scope), "{scope}");
+        }
     }
 
     #[test]

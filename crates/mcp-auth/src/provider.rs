@@ -97,12 +97,16 @@ impl<'a> AuthRequest<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuthError {
-    /// The request has no credentials of a kind the provider takes.
+    /// The request has no credentials of a scheme the provider takes.
     #[error("the request carries no credentials")]
     Missing,
-    /// A token was sent and is not one of ours.
+    /// A token was sent that does not hold.
     #[error("the token is not valid")]
     InvalidToken,
+    /// Credentials were sent that may be another provider's: a [`Chain`](crate::Chain) asks the next one. To the caller
+    /// it reads like any failed verification.
+    #[error("the credentials are of no kind known here")]
+    NotRecognised,
     /// A token was sent that was valid once.
     #[error("the token has expired")]
     Expired,
@@ -128,7 +132,9 @@ impl AuthError {
     #[must_use]
     pub const fn status(&self) -> StatusCode {
         match self {
-            Self::Missing | Self::InvalidToken | Self::Expired | Self::InvalidCredentials => StatusCode::UNAUTHORIZED,
+            Self::Missing | Self::InvalidToken | Self::NotRecognised | Self::Expired | Self::InvalidCredentials => {
+                StatusCode::UNAUTHORIZED
+            }
             Self::InsufficientScope { .. } => StatusCode::FORBIDDEN,
             Self::Malformed => StatusCode::BAD_REQUEST,
             Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
