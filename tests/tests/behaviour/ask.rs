@@ -373,6 +373,8 @@ async fn a_kind_that_was_not_declared_is_never_asked(lane: Lane) {
             assert_eq!(reply.error()["data"], json!({ "requiredCapabilities": required }), "{tool} {declared}");
         } else {
             assert!(reply.is_tool_error(), "the model is told: {}", reply.text);
+            let told = reply.result()["content"][0]["text"].as_str().unwrap();
+            assert!(told.ends_with(&required.to_string()), "{told} lacks {required}");
         }
     }
     // What is declared in the shortest way can be asked.

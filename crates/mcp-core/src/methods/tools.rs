@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use mcp_wire::types::CallToolResult;
+use mcp_wire::types::{CallToolResult, MetaObject};
 use mcp_wire::{ErrorCode, JsonKind, RawJson, RpcError};
 use tokio::time::Instant;
 
@@ -63,8 +63,10 @@ async fn run(context: RequestContext, call: Call, tool: Arc<ToolEntry>) -> Finis
         }
         // Where the revision has no error for it, the model is told.
         Err(Halt::Fault(Fault::Missing(missing))) if !state.rules().result_type => {
-            let names: Vec<String> = missing.iter().map(|each| format!("{each:?}")).collect();
-            let text = format!("this tool needs a capability that the client does not have: {}", names.join(", "));
+            let mut required = MetaObject::new();
+            missing.iter().for_each(|each| each.add_to(&mut required));
+            let required = serde_json::Value::Object(required);
+            let text = format!("this tool needs what the client did not declare among its capabilities: {required}");
             finish(&state, &tool, ToolReply::error(text))
         }
         Err(halt) => state.halted(halt),
