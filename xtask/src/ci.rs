@@ -134,6 +134,7 @@ fn steps(nextest: bool) -> Vec<Step> {
         step("features", FEATURES.iter().map(features).collect()),
         step("examples", EXAMPLES.iter().map(|row| [&["run", "--quiet"], *row].concat()).collect()),
         step("conformance", vec![xtask(&["conformance", "--side", "server"])]),
+        step("interop", vec![xtask(&["interop", "--with", "python"])]),
         step("counts", vec![xtask(&["bench", "--counts", "--check"])]),
     ]
 }

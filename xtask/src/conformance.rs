@@ -12,12 +12,15 @@ use std::time::Duration;
 use anyhow::{Context as _, bail, ensure};
 
 use crate::checks::{self, Scenario};
-use crate::node::Suite;
+use crate::node::Packages;
 use crate::process::{Guarded, now, piped};
 use crate::{NotRun, baseline, cargo, options, refuse_leftovers, root};
 
 /// The revisions for which the suite has a requirement set.
 const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
+/// Where npm puts the suite, and the oldest major version of Node on which it starts.
+const SUITE: &str = "node_modules/@modelcontextprotocol/conformance/dist/index.js";
+const NODE_MAJOR: u32 = 22;
 const START_LIMIT: Duration = Duration::from_secs(20);
 /// A whole run takes seconds; only a server that does not answer makes it long.
 const SUITE_LIMIT: Duration = Duration::from_secs(600);
@@ -70,7 +73,7 @@ fn runs(revision: Option<&str>, scenario: Option<&str>) -> Vec<Run> {
 
 fn judge_server(runs: &[Run]) -> anyhow::Result<()> {
     let root = root();
-    let suite = Suite::available(&root)?;
+    let suite = Packages::available(root.join("tests/conformance"), NODE_MAJOR)?;
     let program = build("everything-server")?;
     let results = results_folder(&root);
     fs::create_dir_all(&results).with_context(|| format!("cannot create {}", results.display()))?;
@@ -101,7 +104,7 @@ fn judge_server(runs: &[Run]) -> anyhow::Result<()> {
 }
 
 /// Whether the run shows what its baseline says, after printing the table and the differences.
-fn run_and_compare(root: &Path, results: &Path, suite: &Suite, url: &str, run: &Run) -> anyhow::Result<bool> {
+fn run_and_compare(root: &Path, results: &Path, suite: &Packages, url: &str, run: &Run) -> anyhow::Result<bool> {
     let started = now();
     let scenarios = run_suite(&results.join(format!("server-{}", run.name)), suite, url, run)?;
     println!("\n{} ({:.1} s)", run.arguments.join(" "), started.elapsed().as_secs_f64());
@@ -121,14 +124,14 @@ fn run_and_compare(root: &Path, results: &Path, suite: &Suite, url: &str, run: &
 }
 
 /// Runs the suite into a fresh folder and reads what it wrote. Its exit status says less than the files do.
-fn run_suite(folder: &Path, suite: &Suite, url: &str, run: &Run) -> anyhow::Result<Vec<Scenario>> {
+fn run_suite(folder: &Path, suite: &Packages, url: &str, run: &Run) -> anyhow::Result<Vec<Scenario>> {
     if folder.exists() {
         fs::remove_dir_all(folder).with_context(|| format!("cannot empty {}", folder.display()))?;
     }
     fs::create_dir_all(folder)?;
     let log = folder.with_extension("log");
     let output = File::create(&log)?;
-    let mut command = suite.command();
+    let mut command = suite.command(SUITE)?;
     command.args(["server", "--url", url]).args(&run.arguments).arg("-o").arg(folder);
     command.stdout(output.try_clone()?).stderr(output);
     let child = Guarded::spawn("suite", &mut command)?;

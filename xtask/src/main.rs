@@ -39,7 +39,8 @@ usage: cargo xtask COMMAND [OPTIONS]
     --list            print the mutations' names and rules
 
   interop      official clients against the sample server, over HTTP and stdio, in both eras
-    --with python     the Python SDK, installed by the command itself
+    --with CLIENT     python, typescript, inspector or all; installed by the command itself
+    --all-versions    older versions of the SDKs as well, with what they can do
 
   bench        cost of a request against the kept budget; `cargo xtask bench` lists its options
 

