@@ -11,7 +11,7 @@ use mcp_wire::{Revision, params};
 use serde_json::{Value, json};
 
 use crate::call::{Call, Reply, Running};
-use crate::http::{Events, Http, HttpAnswer};
+use crate::http::{ENDPOINT, Events, Http, HttpAnswer};
 use crate::lane::{Lane, Profile};
 use crate::memory::Memory;
 use crate::stdio::Stdio;
@@ -169,8 +169,22 @@ impl Client {
         body: impl Into<Bytes>,
         edit: impl FnOnce(&mut ::http::HeaderMap),
     ) -> HttpAnswer {
+        self.http_at(ENDPOINT, method, body, edit).await
+    }
+
+    /// As [`Self::http`], at another path.
+    ///
+    /// # Panics
+    /// When the lane is not of HTTP.
+    pub async fn http_at(
+        &self,
+        path: &str,
+        method: ::http::Method,
+        body: impl Into<Bytes>,
+        edit: impl FnOnce(&mut ::http::HeaderMap),
+    ) -> HttpAnswer {
         match &self.link {
-            Link::Http(link) => within("an answer of HTTP", link.exchange(method, body.into(), edit)).await,
+            Link::Http(link) => within("an answer of HTTP", link.exchange(path, method, body.into(), edit)).await,
             Link::Memory(_) | Link::Stdio(_) => panic!("there is no HTTP here"),
         }
     }
@@ -185,8 +199,22 @@ impl Client {
         body: impl Into<Bytes>,
         edit: impl FnOnce(&mut ::http::HeaderMap),
     ) -> Events {
+        self.stream_at(ENDPOINT, method, body, edit).await
+    }
+
+    /// As [`Self::stream`], at another path.
+    ///
+    /// # Panics
+    /// When the answer is no stream, or the lane is not of HTTP.
+    pub async fn stream_at(
+        &self,
+        path: &str,
+        method: ::http::Method,
+        body: impl Into<Bytes>,
+        edit: impl FnOnce(&mut ::http::HeaderMap),
+    ) -> Events {
         match &self.link {
-            Link::Http(link) => within("the head of a stream", link.stream(method, body.into(), edit)).await,
+            Link::Http(link) => within("the head of a stream", link.stream(path, method, body.into(), edit)).await,
             Link::Memory(_) | Link::Stdio(_) => panic!("there is no HTTP here"),
         }
     }

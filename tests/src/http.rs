@@ -28,13 +28,16 @@ use crate::call::{Item, Reply, Running};
 use crate::lane::Profile;
 use crate::wire::{Checked, decoded};
 
+/// Where requests go that say nothing else.
+pub(crate) const ENDPOINT: &str = "/mcp";
+
 /// An endpoint for a server, at which every client of a test calls.
 #[derive(Clone, Debug)]
 pub(crate) struct Endpoint(HttpService);
 
 impl Endpoint {
     pub(crate) fn new(server: &Server) -> Self {
-        Self(HttpService::new(server.clone(), HttpConfig::new(ByName)))
+        Self(HttpService::new(server.clone(), HttpConfig::new(ByName).sse_pair("/sse", "/messages")))
     }
 
     pub(crate) fn service(&self) -> &HttpService {
@@ -160,10 +163,16 @@ impl Http {
     }
 
     /// Sends whatever a test likes; `edit` starts from the headers of an ordinary request with this body.
-    pub(crate) async fn exchange(&self, method: Method, body: Bytes, edit: impl FnOnce(&mut HeaderMap)) -> HttpAnswer {
+    pub(crate) async fn exchange(
+        &self,
+        path: &str,
+        method: Method,
+        body: Bytes,
+        edit: impl FnOnce(&mut HeaderMap),
+    ) -> HttpAnswer {
         let mut headers = self.headers(&body);
         edit(&mut headers);
-        let (response, _connection) = self.endpoint.send(request(method, &headers, body)).await;
+        let (response, _connection) = self.endpoint.send(request_at(path, method, &headers, body)).await;
         let (head, body) = response.into_parts();
         let body = body.collect().await.expect("the body ends in order").to_bytes();
         let body = String::from_utf8(body.to_vec()).expect("bodies are UTF-8");
@@ -171,10 +180,16 @@ impl Http {
     }
 
     /// As [`Self::exchange`], for an answer that is a stream.
-    pub(crate) async fn stream(&self, method: Method, body: Bytes, edit: impl FnOnce(&mut HeaderMap)) -> Events {
+    pub(crate) async fn stream(
+        &self,
+        path: &str,
+        method: Method,
+        body: Bytes,
+        edit: impl FnOnce(&mut HeaderMap),
+    ) -> Events {
         let mut headers = self.headers(&body);
         edit(&mut headers);
-        let (response, connection) = self.endpoint.send(request(method, &headers, body)).await;
+        let (response, connection) = self.endpoint.send(request_at(path, method, &headers, body)).await;
         assert_eq!(response.status(), 200, "no stream");
         assert_eq!(response.headers()[CONTENT_TYPE], "text/event-stream");
         Events { _connection: Some(connection), ..Events::new(response.into_body()) }
@@ -284,9 +299,13 @@ fn header_text(text: &str) -> String {
 }
 
 fn request(method: Method, headers: &HeaderMap, body: Bytes) -> Request<Full<Bytes>> {
+    request_at(ENDPOINT, method, headers, body)
+}
+
+fn request_at(path: &str, method: Method, headers: &HeaderMap, body: Bytes) -> Request<Full<Bytes>> {
     let mut request = Request::new(Full::new(body));
     *request.method_mut() = method;
-    *request.uri_mut() = http::Uri::from_static("/mcp");
+    *request.uri_mut() = path.parse().expect("a path of a test is one");
     *request.headers_mut() = headers.clone();
     request
 }
@@ -350,6 +369,8 @@ pub struct Event {
     pub id: Option<String>,
     /// `retry`, in milliseconds.
     pub retry: Option<u64>,
+    /// `event`
+    pub name: Option<String>,
     /// The lines of `data`, joined.
     pub data: String,
 }
@@ -386,6 +407,7 @@ impl Events {
                     match name {
                         "id" => event.id = Some(value.to_owned()),
                         "retry" => event.retry = Some(value.parse().expect("a time to wait is a number")),
+                        "event" => event.name = Some(value.to_owned()),
                         "data" => data.push(value),
                         _ => panic!("a field that is not needed: {field}"),
                     }

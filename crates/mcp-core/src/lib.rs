@@ -70,6 +70,7 @@ pub use protocol::rejection::{Hint, Rejection};
 pub use protocol::schema;
 pub use protocol::seal::{KeyRing, StateKey};
 pub use question::{Elicited, Form, ListRoots, QUESTION_METHODS, Question, Questions, Sample, Visit};
+pub use random::id as random_id;
 pub use resource::{ReadRequest, Resource, ResourceReply, ResourceTemplate};
 pub use server::{Handshake, Offer, RegistrationError, Server, ServerBuilder};
 #[cfg(feature = "schemars")]

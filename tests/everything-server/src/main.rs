@@ -62,7 +62,9 @@ fn serve_stdio(limits: Limits) -> Result<(), Box<dyn Error>> {
 async fn serve_http(address: SocketAddr, limits: Limits) -> Result<(), Box<dyn Error>> {
     // Before anybody can know that the server is there, so that no signal is missed.
     let ended = end_signal()?;
-    let service = HttpService::new(everything_server::server(limits)?, HttpConfig::new(mcp_auth::Anonymous));
+    // The pair of endpoints is for clients of the first revision.
+    let config = HttpConfig::new(mcp_auth::Anonymous).sse_pair("/sse", "/messages");
+    let service = HttpService::new(everything_server::server(limits)?, config);
     let listener = Listener::bind(address, service).await?;
     writeln!(io::stdout(), "listening on http://{}/mcp", listener.local_addr()?)?;
     listener.run(ended).await;

@@ -15,6 +15,7 @@ macro_rules! behaviours {
 
 behaviours! {
     ask,
+    batches,
     asking_in_place,
     cancel,
     completion,
@@ -31,6 +32,7 @@ behaviours! {
     resources,
     shutdown,
     snapshots,
+    sse_pair,
     streams,
     subscriptions,
     tools,

@@ -21,6 +21,7 @@ lanes! {
         a_finished_stream_is_kept_for_a_while,
         replay_is_of_one_stream_alone,
         a_place_that_nobody_knows_opens_the_standalone_stream,
+        a_client_is_told_once_that_something_it_missed_is_gone,
         streams_open_with_a_place_where_the_revision_knows_it,
         the_handler_may_let_the_client_go,
         the_standalone_stream_shows_itself_at_once,
@@ -177,11 +178,60 @@ async fn replay_is_of_one_stream_alone(lane: Lane) {
 async fn a_place_that_nobody_knows_opens_the_standalone_stream(lane: Lane) {
     let (server, _gate) = server();
     let client = lane.connect(server).await;
-    for last in ["999-1", "nonsense", "", "1-1"] {
+    for last in ["999-1", "nonsense", "", " ", "1-1"] {
         let mut events = resume(&client, last).await;
+        if !last.trim().is_empty() {
+            let told: Value = serde_json::from_str(&next(&mut events).await.data).unwrap();
+            assert_eq!(told["method"], "notifications/replay_truncated", "{last:?}: what was missed is gone");
+        }
         client.server().tools_changed();
         let notice: Value = serde_json::from_str(&next(&mut events).await.data).unwrap();
         assert_eq!(notice["method"], "notifications/tools/list_changed", "{last:?}");
+    }
+}
+
+async fn a_client_is_told_once_that_something_it_missed_is_gone(lane: Lane) {
+    let gate = Arc::new(Semaphore::new(0));
+    let open = Arc::clone(&gate);
+    let tool = Tool::typed("steps", move |_: NoArguments, context: RequestContext| {
+        let open = Arc::clone(&open);
+        async move {
+            context.progress(0.5, None, None);
+            open.acquire().await?.forget();
+            // More than are kept, each taken before the next one comes.
+            for step in 1..=400 {
+                context.progress(f64::from(step), None, None);
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            Ok::<_, HandlerError>("done")
+        }
+    });
+    let client = lane.connect(Server::builder("s", "1").tool(tool)).await;
+    let mut events = post(&client, 1).await;
+    let (place, _) = message(&mut events).await;
+    drop(events);
+    gate.add_permits(1);
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let mut again = resume(&client, &place).await;
+    let mut told = 0;
+    let mut steps = Vec::new();
+    while let Some(event) = again.next().await {
+        let Ok(said) = serde_json::from_str::<Value>(&event.data) else { continue };
+        match said["method"].as_str() {
+            Some("notifications/replay_truncated") => {
+                assert!(steps.is_empty() && event.id.is_none(), "before what is left, and with no place of its own");
+                told += 1;
+            }
+            Some(_) => steps.push(said["params"]["progress"].as_f64().unwrap()),
+            None => assert_eq!(said["result"]["content"][0]["text"], "done"),
+        }
+    }
+    assert_eq!((told, steps.len(), steps.last()), (1, 255, Some(&400.0)), "with the response, as many as are kept");
+    assert!(steps.is_sorted());
+    // Who has seen the beginning of what is kept has missed nothing.
+    let mut whole = resume(&client, "1-147").await;
+    while let Some(event) = whole.next().await {
+        assert!(!event.data.contains("replay_truncated"));
     }
 }
 
@@ -255,6 +305,7 @@ async fn no_stream_comes_back_of_another_session(lane: Lane) {
     idle().await;
     let mut of_bob = resume(&bob, &place).await;
     server.tools_changed();
+    assert!(next(&mut of_bob).await.data.contains("replay_truncated"), "as for a place that nobody knows");
     assert!(next(&mut of_bob).await.data.contains("list_changed"), "a stream of bob's own");
 }
 

@@ -68,8 +68,10 @@ impl Classified {
         Self(Split::Refused(Rejection::bad_request(error.id().cloned(), error.to_rpc())))
     }
 
-    /// The same message as an element of a batch, in which only what belongs to a session has a place.
-    pub(crate) fn in_batch(self) -> Self {
+    /// The same message as an element of a batch, in which only what belongs to a session has a place: handshakes and
+    /// modern requests become refusals.
+    #[must_use]
+    pub fn in_batch(self) -> Self {
         let (id, text) = match &self.0 {
             Split::Legacy(legacy) if legacy.is_initialize() => {
                 (legacy.id().cloned(), "\"initialize\" must not be part of a batch")
@@ -92,6 +94,12 @@ impl From<Modern> for Classified {
 impl From<Legacy> for Classified {
     fn from(message: Legacy) -> Self {
         Self(Split::Legacy(message))
+    }
+}
+
+impl From<Rejection> for Classified {
+    fn from(rejection: Rejection) -> Self {
+        Self(Split::Refused(rejection))
     }
 }
 

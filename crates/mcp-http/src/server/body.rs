@@ -17,7 +17,7 @@ use http_body::{Body, Frame, SizeHint};
 use mcp_core::{Exchange, Outbound};
 use tokio::time::{Instant, Sleep};
 
-use super::legacy::{Notices, Reader};
+use super::legacy::{Notices, PairBody, Reader};
 use crate::codec::sse::{Event, keep_alive};
 
 /// A response body of the endpoint.
@@ -28,6 +28,7 @@ enum Kind {
     Modern(Box<Modern>),
     Legacy(Box<Legacy>),
     Notices(Box<NoticeStream>),
+    Pair(Box<Pair>),
 }
 
 struct Modern {
@@ -40,6 +41,11 @@ struct Modern {
 
 struct Legacy {
     reader: Reader,
+    pulse: Pulse,
+}
+
+struct Pair {
+    session: PairBody,
     pulse: Pulse,
 }
 
@@ -62,6 +68,11 @@ impl HttpBody {
     /// A reader of a legacy stream.
     pub(super) fn legacy(reader: Reader, interval: Duration) -> Self {
         Self(Kind::Legacy(Box::new(Legacy { reader, pulse: Pulse::new(interval) })))
+    }
+
+    /// The stream of a pair of endpoints, and the session that it is.
+    pub(super) fn pair(session: PairBody, interval: Duration) -> Self {
+        Self(Kind::Pair(Box::new(Pair { session, pulse: Pulse::new(interval) })))
     }
 
     /// The standalone stream of a legacy session. The first bytes go out at once, or proxies hold the headers back.
@@ -98,6 +109,10 @@ impl Body for HttpBody {
                 Poll::Ready(event) => stream.pulse.passed(event),
                 Poll::Pending => Some(ready!(stream.pulse.poll(context))),
             },
+            Kind::Pair(stream) => match stream.session.poll_event(context) {
+                Poll::Ready(event) => stream.pulse.passed(event),
+                Poll::Pending => Some(ready!(stream.pulse.poll(context))),
+            },
             Kind::Notices(stream) => match stream.opening.take() {
                 Some(opening) => Some(opening),
                 None => match stream.notices.poll_event(context) {
@@ -113,7 +128,7 @@ impl Body for HttpBody {
         match &self.0 {
             Kind::Whole(document) => document.is_none(),
             Kind::Modern(stream) => stream.exchange.is_none(),
-            Kind::Legacy(_) | Kind::Notices(_) => false,
+            Kind::Legacy(_) | Kind::Notices(_) | Kind::Pair(_) => false,
         }
     }
 
@@ -122,7 +137,7 @@ impl Body for HttpBody {
             Kind::Whole(document) => SizeHint::with_exact(
                 document.as_ref().map_or(0, |document| u64::try_from(document.len()).unwrap_or(u64::MAX)),
             ),
-            Kind::Modern(_) | Kind::Legacy(_) | Kind::Notices(_) => SizeHint::default(),
+            Kind::Modern(_) | Kind::Legacy(_) | Kind::Notices(_) | Kind::Pair(_) => SizeHint::default(),
         }
     }
 }
@@ -134,6 +149,7 @@ impl fmt::Debug for HttpBody {
             Kind::Modern(_) => "modern stream",
             Kind::Legacy(_) => "legacy stream",
             Kind::Notices(_) => "notices",
+            Kind::Pair(_) => "pair",
         };
         f.debug_tuple("HttpBody").field(&kind).finish()
     }

@@ -18,6 +18,8 @@ pub struct HttpConfig {
     pub(crate) origins: AllowedOrigins,
     pub(crate) hosts: AllowedHosts,
     pub(crate) sessions: bool,
+    pub(crate) pair: Option<PairPaths>,
+    pub(crate) public_prefix: String,
     pub(crate) max_body_bytes: usize,
     pub(crate) body_timeout: Duration,
     pub(crate) sse_after: Duration,
@@ -26,6 +28,13 @@ pub struct HttpConfig {
     pub(crate) replay_events: usize,
     pub(crate) replay_streams: usize,
     pub(crate) replay_bytes: usize,
+}
+
+/// The two endpoints of the first revision.
+#[derive(Clone, Debug)]
+pub(crate) struct PairPaths {
+    pub(crate) stream: String,
+    pub(crate) messages: String,
 }
 
 impl HttpConfig {
@@ -37,6 +46,8 @@ impl HttpConfig {
             origins: AllowedOrigins::loopback(),
             hosts: AllowedHosts::loopback(),
             sessions: true,
+            pair: None,
+            public_prefix: String::new(),
             max_body_bytes: 16 * 1024 * 1024,
             body_timeout: Duration::from_secs(60),
             sse_after: Duration::from_secs(2),
@@ -79,6 +90,22 @@ impl HttpConfig {
     /// are no notices and no questions to the client, a lost connection cancels, and GET and DELETE are 405.
     pub fn without_sessions(mut self) -> Self {
         self.sessions = false;
+        self
+    }
+
+    /// Serves clients of 2024-11-05 over HTTP as well: a GET of `stream` opens a session, and its messages are posted to
+    /// `messages`. Default: neither is served. `stream` may be the path of the endpoint; a GET there that names no session
+    /// then opens one. Needs sessions; as many streams may be open as [`Limits::sessions`](mcp_core::Limits::sessions).
+    pub fn sse_pair(mut self, stream: impl Into<String>, messages: impl Into<String>) -> Self {
+        self.pair = Some(PairPaths { stream: stream.into(), messages: messages.into() });
+        self
+    }
+
+    /// What stands before every path as clients see it, where a proxy or a router takes it away: `/tools`, or
+    /// `https://example.com/tools`. Default: nothing. Addresses that are told to clients begin with it.
+    pub fn public_prefix(mut self, prefix: impl Into<String>) -> Self {
+        let prefix = prefix.into();
+        self.public_prefix = prefix.trim_end_matches('/').to_owned();
         self
     }
 

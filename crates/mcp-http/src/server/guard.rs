@@ -12,7 +12,8 @@ use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, HeaderMap, HeaderName, HeaderValue, VARY,
 };
-use http::{Response, StatusCode, Uri};
+use http::request::Parts;
+use http::{Method, Response, StatusCode, Uri};
 use http_body::Body;
 use mcp_wire::{ErrorCode, RpcError, encode_error};
 
@@ -25,8 +26,32 @@ pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-i
 pub(super) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
+/// What a request asks for, by its address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place<'a> {
+    Endpoint,
+    /// The stream of the pair, and where its messages are posted.
+    PairStream(&'a str),
+    PairMessages,
+}
+
+/// Where a request goes; `None` if nothing is there.
+pub(super) fn place<'a>(config: &'a HttpConfig, request: &Parts) -> Option<Place<'a>> {
+    if let Some(pair) = config.pair.as_ref().filter(|_| config.sessions) {
+        let path = request.uri.path();
+        if path == pair.messages {
+            return Some(Place::PairMessages);
+        }
+        let shared = || request.method == Method::GET && !request.headers.contains_key(SESSION_ID);
+        if path == pair.stream && (!is_endpoint(config, &request.uri) || shared()) {
+            return Some(Place::PairStream(&pair.messages));
+        }
+    }
+    is_endpoint(config, &request.uri).then_some(Place::Endpoint)
+}
+
 /// Whether the endpoint is at this address. The slash at the end is no other endpoint: redirecting would lose the body.
-pub(super) fn is_endpoint(config: &HttpConfig, uri: &Uri) -> bool {
+fn is_endpoint(config: &HttpConfig, uri: &Uri) -> bool {
     config.path.as_ref().is_none_or(|path| {
         let asked = uri.path();
         asked == path || asked.strip_suffix('/') == Some(path)

@@ -23,8 +23,8 @@ use mcp_wire::{Era, ErrorCode, Frame, Message};
 
 use super::body::HttpBody;
 use super::config::HttpConfig;
-use super::guard::{self, PROTOCOL_VERSION, empty, json, refusal};
-use super::legacy::SessionTable;
+use super::guard::{self, PROTOCOL_VERSION, Place, empty, json, refusal};
+use super::legacy::{Pairs, SessionTable};
 use super::{legacy, modern};
 use crate::codec::accept::{Accepted, content_type_is_json};
 use crate::codec::mirror;
@@ -37,6 +37,7 @@ pub(super) struct Shared {
     pub(super) server: Server,
     pub(super) config: HttpConfig,
     pub(super) sessions: SessionTable,
+    pub(super) pairs: Arc<Pairs>,
 }
 
 impl HttpService {
@@ -47,7 +48,8 @@ impl HttpService {
         config.sessions &= server.revisions().iter().any(|revision| revision.era() == Era::Legacy);
         let limits = server.limits();
         let sessions = SessionTable::new(limits.sessions, limits.session_idle);
-        Self(Arc::new(Shared { server, config, sessions }))
+        let pairs = Arc::new(Pairs::new(limits.sessions));
+        Self(Arc::new(Shared { server, config, sessions, pairs }))
     }
 
     /// The server behind the endpoint.
@@ -65,7 +67,7 @@ impl HttpService {
     /// How many legacy sessions are open, idle ones that nobody has ended yet included.
     #[must_use]
     pub fn open_sessions(&self) -> usize {
-        self.0.sessions.len()
+        self.0.sessions.len() + self.0.pairs.len()
     }
 
     /// Ends idle legacy sessions. [`Listener`](super::Listener) does so every minute; whoever mounts the service
@@ -77,6 +79,7 @@ impl HttpService {
     /// Ends every legacy session.
     pub fn end_sessions(&self) {
         self.0.sessions.clear();
+        self.0.pairs.clear();
     }
 
     /// Answers one request.
@@ -97,14 +100,12 @@ impl HttpService {
     {
         let (parts, body) = request.into_parts();
         let shared = &*self.0;
-        if !guard::is_endpoint(&shared.config, &parts.uri) {
-            return empty(StatusCode::NOT_FOUND);
-        }
+        let Some(place) = guard::place(&shared.config, &parts) else { return empty(StatusCode::NOT_FOUND) };
         let origin = match guard::check_source(&shared.config, &parts.uri, &parts.headers) {
             Ok(origin) => origin.cloned(),
             Err(refused) => return refused,
         };
-        let mut response = shared.route(&parts, body, peer).await;
+        let mut response = shared.route(place, &parts, body, peer).await;
         if let Some(origin) = origin {
             guard::share(&mut response, origin);
         }
@@ -113,25 +114,41 @@ impl HttpService {
 }
 
 impl Shared {
-    async fn route<B>(&self, parts: &Parts, body: B, peer: Option<SocketAddr>) -> Response<HttpBody>
+    async fn route<B>(&self, place: Place<'_>, parts: &Parts, body: B, peer: Option<SocketAddr>) -> Response<HttpBody>
     where
         B: Body<Data = Bytes>,
     {
-        match parts.method {
-            Method::POST => {}
-            Method::GET | Method::DELETE if self.config.sessions => {}
-            Method::OPTIONS => return guard::preflight(&self.config),
-            _ => return self.wrong_method(),
+        match (place, &parts.method) {
+            (_, &Method::OPTIONS) => return guard::preflight(&self.config),
+            (Place::Endpoint | Place::PairMessages, &Method::POST) | (Place::PairStream(_), &Method::GET) => {}
+            (Place::Endpoint, &Method::GET | &Method::DELETE) if self.config.sessions => {}
+            _ => return self.wrong_method(place),
         }
         let principal = match self.authenticate(parts, peer).await {
             Ok(principal) => principal,
             Err(error) => return self.challenge(&error),
         };
-        match parts.method {
-            Method::GET => legacy::listen(self, &principal, &parts.headers),
-            Method::DELETE => legacy::end(self, &principal, &parts.headers),
-            _ => self.post(principal, &parts.headers, body).await,
+        match (place, &parts.method) {
+            (Place::PairStream(messages), _) => legacy::open_pair(self, messages, principal, &parts.headers),
+            (Place::PairMessages, _) => match self.read_json(&parts.headers, body).await {
+                Ok(body) => legacy::post_to_pair(self, &principal, &parts.uri, body).await,
+                Err(refused) => refused,
+            },
+            (Place::Endpoint, &Method::GET) => legacy::listen(self, &principal, &parts.headers),
+            (Place::Endpoint, &Method::DELETE) => legacy::end(self, &principal, &parts.headers),
+            (Place::Endpoint, _) => self.post(principal, &parts.headers, body).await,
         }
+    }
+
+    /// The body of a POST to the pair.
+    async fn read_json<B>(&self, headers: &HeaderMap, body: B) -> Result<Bytes, Response<HttpBody>>
+    where
+        B: Body<Data = Bytes>,
+    {
+        if !content_type_is_json(headers) {
+            return Err(not_json());
+        }
+        guard::read_body(&self.config, body).await
     }
 
     async fn post<B>(&self, principal: Principal, headers: &HeaderMap, body: B) -> Response<HttpBody>
@@ -139,8 +156,7 @@ impl Shared {
         B: Body<Data = Bytes>,
     {
         if !content_type_is_json(headers) {
-            let text = "the body's Content-Type must be application/json";
-            return refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, ErrorCode::INVALID_REQUEST, text);
+            return not_json();
         }
         let accepted = Accepted::from_headers(headers);
         if !accepted.json && !accepted.event_stream {
@@ -154,24 +170,22 @@ impl Shared {
                 return refusal(StatusCode::BAD_REQUEST, ErrorCode::HEADER_MISMATCH, text);
             }
         };
+        let declared = version.map(|value| String::from_utf8_lossy(value.as_bytes()));
+        let declared = declared.as_deref().map(str::trim);
         let body = match guard::read_body(&self.config, body).await {
             Ok(body) => body,
             Err(refused) => return refused,
         };
         let message = match Frame::decode(&body, self.server.limits().decode()) {
             Frame::One(message) => message,
-            // The one revision with batches gets its room in `legacy`.
-            Frame::Batch(_) => {
-                let text = "a batch is not accepted here: send one message per request";
-                return refusal(StatusCode::BAD_REQUEST, ErrorCode::INVALID_REQUEST, text);
+            Frame::Batch(elements) => {
+                return legacy::answer_batch(self, principal, elements, headers, declared, accepted).await;
             }
             Frame::Malformed(error) => {
                 return json(StatusCode::BAD_REQUEST, mcp_wire::encode_error(error.id(), &error.to_rpc(), false));
             }
         };
         let owes_answer = matches!(message, Message::Request(_));
-        let declared = version.map(|value| String::from_utf8_lossy(value.as_bytes()));
-        let declared = declared.as_deref().map(str::trim);
         match self.server.classify(message, declared).split() {
             Split::Modern(message) => modern::answer(self, principal, message, headers, version, accepted).await,
             Split::Legacy(message) => legacy::answer(self, principal, message, headers, declared, accepted).await,
@@ -205,12 +219,21 @@ impl Shared {
         response
     }
 
-    fn wrong_method(&self) -> Response<HttpBody> {
+    fn wrong_method(&self, place: Place<'_>) -> Response<HttpBody> {
         let mut response = empty(StatusCode::METHOD_NOT_ALLOWED);
-        let allowed = if self.config.sessions { "POST, GET, DELETE, OPTIONS" } else { "POST, OPTIONS" };
+        let allowed = match place {
+            Place::Endpoint if self.config.sessions => "POST, GET, DELETE, OPTIONS",
+            Place::Endpoint | Place::PairMessages => "POST, OPTIONS",
+            Place::PairStream(_) => "GET, OPTIONS",
+        };
         response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
         response
     }
+}
+
+fn not_json() -> Response<HttpBody> {
+    let text = "the body's Content-Type must be application/json";
+    refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, ErrorCode::INVALID_REQUEST, text)
 }
 
 impl<B> tower_service::Service<Request<B>> for HttpService

@@ -4,6 +4,8 @@
 //! Invariants: a session id of another principal and an unknown one get the same answer; losing a stream cancels nothing.
 //! Spec: 2025-11-25 basic/transports, "Streamable HTTP"
 
+mod batch;
+mod pair;
 mod pump;
 mod stream;
 
@@ -14,6 +16,9 @@ use mcp_core::schema::MirroredParameter;
 use mcp_core::{Carrier, Classified, Head, Hint, Legacy, Outbound, Principal, Scope, Session, Sessions};
 use mcp_wire::{ErrorCode, Message, RawJson, Revision, RpcError, encode_error};
 
+pub(super) use self::batch::answer as answer_batch;
+pub(super) use self::pair::{PairBody, Pairs, open as open_pair, post as post_to_pair};
+use self::pump::Started;
 use self::stream::{Keep, Placed, Streams};
 pub(super) use self::stream::{Notices, Reader};
 use super::body::{HttpBody, event_stream};
@@ -46,10 +51,7 @@ pub(super) async fn answer(
         Ok(None) => return refused(shared, &message.unknown_session()),
         Err(Absent) => return refused(shared, &message.without_session()),
     };
-    if let Some(declared) = declared
-        && declared != session.revision().as_str()
-    {
-        let text = format!("this session speaks {}, and the request says {declared:.40}", session.revision());
+    if let Some(text) = other_revision(&session, declared) {
         let frame = encode_error(message.id(), &RpcError::new(ErrorCode::INVALID_REQUEST, text), false);
         return json(StatusCode::BAD_REQUEST, frame);
     }
@@ -68,7 +70,7 @@ pub(super) async fn answer(
         }
         first => {
             let stream = streams.open();
-            pump::start(exchange, first, &session, &streams, &stream);
+            pump::start(Vec::new(), vec![Started { exchange, first }], &session, &streams, &stream);
             if accepted.event_stream {
                 let reader = Reader::from_start(stream, &session, shared.config.retry);
                 return event_stream(HttpBody::legacy(reader, shared.config.keep_alive));
@@ -93,14 +95,14 @@ pub(super) fn listen(shared: &Shared, principal: &Principal, headers: &HeaderMap
         Ok(None) => return no_such_session(),
         Err(Absent) => return no_session(),
     };
-    let resume = headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok()).and_then(Placed::parse);
-    if let Some(place) = resume
+    let last_seen = headers.get(LAST_EVENT_ID).filter(|id| !id.as_bytes().trim_ascii().is_empty());
+    if let Some(place) = last_seen.and_then(|id| id.to_str().ok()).and_then(Placed::parse)
         && let Some(stream) = streams.find(place)
     {
         let reader = Reader::resumed(stream, &session, shared.config.retry, place);
         return event_stream(HttpBody::legacy(reader, shared.config.keep_alive));
     }
-    let notices = streams.listen(session);
+    let notices = streams.listen(session, last_seen.is_some());
     event_stream(HttpBody::notices(notices, shared.config.keep_alive))
 }
 
@@ -191,6 +193,12 @@ fn find(shared: &Shared, principal: &Principal, headers: &HeaderMap) -> Result<O
 
 fn session_id(headers: &HeaderMap) -> Option<&str> {
     mirror::exactly_one(headers, &SESSION_ID).ok().flatten().and_then(|id| id.to_str().ok()).map(str::trim)
+}
+
+/// What is wrong with the version header of a request in a session; absent, it is the session's.
+fn other_revision(session: &Session, declared: Option<&str>) -> Option<String> {
+    let declared = declared.filter(|declared| *declared != session.revision().as_str())?;
+    Some(format!("this session speaks {}, and the request says {declared:.40}", session.revision()))
 }
 
 fn refused(shared: &Shared, rejection: &mcp_core::Rejection) -> Response<HttpBody> {

@@ -1,15 +1,16 @@
 //! Moves what an exchange says into its stream, whether or not a client is there to read it.
 //!
 //! Why here: in the legacy era a lost connection is no cancellation; something has to own the exchange meanwhile.
-//! Invariants: one task per exchange that was not ready at once; it ends with the exchange or with the session.
+//! Invariants: one task per request whose exchanges were not ready at once; it ends with them or with the session.
 
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use futures_core::Stream as _;
-use mcp_core::{Exchange, Outbound, Session};
+use mcp_core::{Exchange, Hint, Outbound, Session};
 
 use super::stream::{EventStream, Streams};
 
@@ -23,28 +24,51 @@ pub(super) async fn at_once(exchange: &mut Exchange) -> Option<Outbound> {
     .await
 }
 
-/// Starts moving; `first` was taken already.
+/// An exchange that is not over, and what was taken from it already.
+pub(super) struct Started {
+    pub(super) exchange: Exchange,
+    pub(super) first: Option<Outbound>,
+}
+
+/// Starts moving: what was `ready` before, then what the exchanges say, until all of them are over.
 pub(super) fn start(
-    mut exchange: Exchange,
-    first: Option<Outbound>,
+    ready: Vec<Bytes>,
+    mut open: Vec<Started>,
     session: &Session,
     streams: &Arc<Streams>,
     stream: &Arc<EventStream>,
 ) {
     let (ended, streams, stream) = (session.ended(), Arc::clone(streams), Arc::clone(stream));
-    #[expect(clippy::disallowed_methods, reason = "ends with the exchange or the session, whichever is first")]
+    #[expect(clippy::disallowed_methods, reason = "ends with the exchanges or the session, whichever is first")]
     tokio::spawn(async move {
         let moving = async {
-            if let Some(item) = first {
+            let first: Vec<_> = open.iter_mut().filter_map(|started| started.first.take()).collect();
+            for item in ready.into_iter().map(|frame| Outbound::Response(frame, Hint::Ok)).chain(first) {
                 stream.push(item).await;
             }
-            while let Some(item) = exchange.next().await {
+            while let Some(item) = poll_fn(|context| poll_any(&mut open, context)).await {
                 stream.push(item).await;
             }
         };
-        // At the end of the session the exchange is dropped, which cancels its call.
+        // At the end of the session the exchanges are dropped, which cancels their calls.
         ended.run_until_cancelled(moving).await;
         stream.finish();
         streams.finished();
     });
+}
+
+/// The next item of any exchange; `None` when all are over. Whoever spoke is asked last the next time.
+fn poll_any(open: &mut Vec<Started>, context: &mut Context<'_>) -> Poll<Option<Outbound>> {
+    let mut index = 0;
+    while let Some(started) = open.get_mut(index) {
+        match Pin::new(&mut started.exchange).poll_next(context) {
+            Poll::Ready(Some(item)) => {
+                open.rotate_left(index + 1);
+                return Poll::Ready(Some(item));
+            }
+            Poll::Ready(None) => drop(open.remove(index)),
+            Poll::Pending => index += 1,
+        }
+    }
+    if open.is_empty() { Poll::Ready(None) } else { Poll::Pending }
 }

@@ -96,8 +96,9 @@ impl Streams {
         }
     }
 
-    /// The standalone stream; an older reader of it ends.
-    pub(super) fn listen(&self, session: Session) -> Notices {
+    /// The standalone stream; an older reader of it ends. `lost` says that the client came for a stream of which nothing is
+    /// known any more.
+    pub(super) fn listen(&self, session: Session, lost: bool) -> Notices {
         let replaced = CancellationToken::new();
         if let Some(older) = self.state().listener.replace(replaced.clone()) {
             older.cancel();
@@ -107,6 +108,7 @@ impl Streams {
         Notices {
             session,
             _open: open,
+            opening: lost.then(truncated),
             ended: Box::pin(ended.cancelled_owned()),
             replaced: Box::pin(replaced.cancelled_owned()),
         }
@@ -256,7 +258,14 @@ pub(in crate::server) struct Reader {
     /// What was released up to here had let an earlier connection go; this one came for the rest.
     released_until: u64,
     opening: Option<Bytes>,
+    /// Says that events between the last one seen and the next are not kept any more.
+    gap: Option<Bytes>,
     done: bool,
+}
+
+/// Tells a client that came back that something it has not seen is gone.
+fn truncated() -> Bytes {
+    Event::new(br#"{"jsonrpc":"2.0","method":"notifications/replay_truncated","params":{}}"#).encode()
 }
 
 impl Reader {
@@ -273,7 +282,10 @@ impl Reader {
         let id = format!("{}-{}", place.stream, place.event);
         let opening = session.rules().polling.then(|| Event::priming(&id).with_retry(retry).encode());
         let next = place.event.saturating_add(1);
-        Self::new(stream, session, next, opening)
+        let gap = next < stream.state().first;
+        let mut reader = Self::new(stream, session, next, opening);
+        reader.gap = gap.then(truncated);
+        reader
     }
 
     fn new(stream: Arc<EventStream>, session: &Session, next: u64, opening: Option<Bytes>) -> Self {
@@ -288,12 +300,12 @@ impl Reader {
             }
             (state.readers, state.last())
         };
-        Self { stream, _open: session.hold_open(), generation, next, released_until, opening, done: false }
+        Self { stream, _open: session.hold_open(), generation, next, released_until, opening, gap: None, done: false }
     }
 
     /// The next event, encoded; `None` when this connection has nothing more to read.
     pub(in crate::server) fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        if let Some(opening) = self.opening.take() {
+        if let Some(opening) = self.opening.take().or_else(|| self.gap.take()) {
             return Poll::Ready(Some(opening));
         }
         if self.done {
@@ -349,6 +361,7 @@ impl Drop for Reader {
 pub(in crate::server) struct Notices {
     session: Session,
     _open: OpenStream,
+    opening: Option<Bytes>,
     ended: std::pin::Pin<Box<WaitForCancellationFutureOwned>>,
     replaced: std::pin::Pin<Box<WaitForCancellationFutureOwned>>,
 }
@@ -356,6 +369,9 @@ pub(in crate::server) struct Notices {
 impl Notices {
     pub(in crate::server) fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         use std::future::Future as _;
+        if let Some(opening) = self.opening.take() {
+            return Poll::Ready(Some(opening));
+        }
         if self.ended.as_mut().poll(context).is_ready() || self.replaced.as_mut().poll(context).is_ready() {
             return Poll::Ready(None);
         }
