@@ -22,6 +22,7 @@
 //! # }
 //! ```
 
+mod access;
 mod clock;
 mod completion;
 mod context;
@@ -50,6 +51,7 @@ mod uri_template;
 /// The protocol's messages and types, so that a server needs no second dependency for them.
 pub use mcp_wire as wire;
 
+pub use access::{AccessPolicy, Action, Denied, Item};
 pub use completion::{CompletionRequest, Completions, FunctionCompleter, completer, completer_of};
 pub use context::{ClientFacts, RequestContext, TraceContext};
 pub use engine::exchange::{Exchange, Outbound};

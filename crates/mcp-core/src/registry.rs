@@ -109,13 +109,24 @@ impl<E: Entry> Table<E> {
         self.ordered.iter().map(|(_, entry)| entry)
     }
 
-    /// At most `limit` entries after number `after`, and the number of the last one where more follow.
-    pub(crate) fn page(&self, after: u64, limit: usize) -> (&[(u64, Arc<E>)], Option<u64>) {
+    /// At most `limit` entries of those that are shown after number `after`, and the number of the last one where more
+    /// follow.
+    pub(crate) fn page(
+        &self,
+        after: u64,
+        limit: usize,
+        is_shown: impl Fn(&str) -> bool,
+    ) -> (Vec<&Arc<E>>, Option<u64>) {
         let start = self.ordered.partition_point(|(sequence, _)| *sequence <= after);
         let rest = self.ordered.get(start..).unwrap_or_default();
-        let page = rest.get(..limit).unwrap_or(rest);
-        let more = rest.len() > page.len();
-        (page, page.last().map(|(sequence, _)| *sequence).filter(|_| more))
+        let mut shown = rest.iter().filter(|(_, entry)| is_shown(entry.key()));
+        let mut page = Vec::with_capacity(limit.min(rest.len()));
+        let mut last = None;
+        for (sequence, entry) in shown.by_ref().take(limit) {
+            page.push(entry);
+            last = Some(*sequence);
+        }
+        (page, last.filter(|_| shown.next().is_some()))
     }
 }
 
@@ -145,23 +156,39 @@ mod tests {
         table
     }
 
-    fn names(page: &[(u64, Arc<Name>)]) -> Vec<&str> {
-        page.iter().map(|(_, entry)| entry.key()).collect()
+    fn names<'a>(page: &[&'a Arc<Name>]) -> Vec<&'a str> {
+        page.iter().map(|entry| entry.key()).collect()
+    }
+
+    fn all(_key: &str) -> bool {
+        true
     }
 
     #[test]
     fn pages_neither_skip_nor_repeat_what_survives_a_change() {
         let mut table = table(&["a", "b", "c", "d", "e"]);
-        let (page, next) = table.page(0, 2);
-        assert_eq!(names(page), ["a", "b"]);
+        let (page, next) = table.page(0, 2, all);
+        assert_eq!(names(&page), ["a", "b"]);
         let next = next.unwrap();
         table.remove("b");
         table.remove("a");
         table.insert(Name("a".to_owned(), Rendered::default()));
-        let (page, next) = table.page(next, 2);
-        assert_eq!(names(page), ["c", "d"]);
-        let (page, next) = table.page(next.unwrap(), 2);
-        assert_eq!((names(page), next), (vec!["e", "a"], None));
+        let (page, next) = table.page(next, 2, all);
+        assert_eq!(names(&page), ["c", "d"]);
+        let (page, next) = table.page(next.unwrap(), 2, all);
+        assert_eq!((names(&page), next), (vec!["e", "a"], None));
+    }
+
+    #[test]
+    fn a_page_is_filled_with_what_is_shown_and_the_last_one_knows_that_it_is() {
+        let table = table(&["a", "-", "b", "c", "-2", "-3"]);
+        let visible = |key: &str| !key.starts_with('-');
+        let (page, next) = table.page(0, 2, visible);
+        assert_eq!(names(&page), ["a", "b"]);
+        let (page, next) = table.page(next.unwrap(), 2, visible);
+        assert_eq!((names(&page), next), (vec!["c"], None), "what is hidden behind it does not count");
+        let (page, next) = table.page(0, 2, |_| false);
+        assert_eq!((names(&page), next), (Vec::new(), None));
     }
 
     #[test]

@@ -14,11 +14,12 @@ use std::time::Duration;
 use arc_swap::{ArcSwap, Guard};
 use bytes::Bytes;
 use mcp_wire::capability::ServerCapabilities;
-use mcp_wire::types::{CacheHints, Implementation, InitializeParams, InitializeResult};
+use mcp_wire::types::{CacheHints, CacheScope, Implementation, InitializeParams, InitializeResult};
 use mcp_wire::{ErrorCode, Gate, Message, Method, Request, Revision, RpcError, encode_error, encode_result};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use crate::access::Access;
 use crate::clock::Clock;
 use crate::engine::hub::{Change, Hub, Wants};
 use crate::engine::peer::{Ids, Peer, Scope};
@@ -65,6 +66,7 @@ struct Inner {
     layers: Box<[Arc<dyn CallLayer>]>,
     hub: Arc<Hub>,
     keys: ArcSwap<KeyRing>,
+    access: Access,
     closing: CancellationToken,
     root: CancellationToken,
     clock: Clock,
@@ -134,6 +136,9 @@ pub enum RegistrationError {
         /// Where it was to be registered again.
         second: String,
     },
+    /// What is mounted would lose its access policy.
+    #[error("what is mounted as \"{0}\" has an access policy: set the policy of the server it is mounted in instead")]
+    MountedPolicy(String),
     /// Clients were told that there is nothing of this kind.
     #[error("the server does not offer {0}: say so when it is built, with `ServerBuilder::offer`")]
     NotOffered(&'static str),
@@ -483,7 +488,19 @@ impl Server {
     }
 
     pub(crate) fn list_hints(&self) -> CacheHints {
-        self.0.list_hints
+        self.own_hints(self.0.list_hints)
+    }
+
+    /// The hints, for one caller alone where callers see different things.
+    pub(crate) fn own_hints(&self, mut hints: CacheHints) -> CacheHints {
+        if self.0.access.is_set() {
+            hints.cache_scope = CacheScope::Private;
+        }
+        hints
+    }
+
+    pub(crate) fn access(&self) -> &Access {
+        &self.0.access
     }
 
     pub(crate) fn discover_hints(&self) -> CacheHints {

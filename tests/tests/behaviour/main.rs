@@ -14,6 +14,7 @@ macro_rules! behaviours {
 }
 
 behaviours! {
+    access,
     ask,
     batches,
     asking_in_place,

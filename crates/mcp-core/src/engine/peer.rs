@@ -94,7 +94,7 @@ impl Peer {
             }
         };
         let registry = self.server.registry();
-        let tool = methods::tool_of(&registry, &request);
+        let tool = methods::tool_of(&registry, &request, self.server.access(), &self.principal);
         let facts = self.server.facts(&request.method, tool.map(|tool| &tool.rules));
         let admitted = match admit::admit_modern(&request, claim, &facts, &self.principal, carrier) {
             Ok(admitted) => admitted,
@@ -151,7 +151,7 @@ impl Peer {
             (None, _) => return refused(&Legacy { message: Message::Request(request) }.without_session(), None),
         };
         let registry = self.server.registry();
-        let tool = methods::tool_of(&registry, &request);
+        let tool = methods::tool_of(&registry, &request, self.server.access(), &self.principal);
         let facts = self.server.facts(&request.method, tool.map(|tool| &tool.rules));
         let progress_token = match admit::admit_legacy(&request, revision, &client, &facts, &self.principal) {
             Ok(token) => token,

@@ -9,13 +9,14 @@ use mcp_wire::types::{CompleteParams, CompleteResult, CompletionValues, Referenc
 use mcp_wire::{ErrorCode, RawJson, RpcError};
 
 use super::Incoming;
+use crate::access::{Action, Item};
 use crate::completion::{CompletionRequest, Completions};
 use crate::engine::exchange::{Exchange, Finished};
 use crate::engine::rounds::{Halt, Subject};
 use crate::engine::worker::Deadline;
 use crate::handler::Completer;
 use crate::protocol::rejection::Hint;
-use crate::registry::Registry;
+use crate::resource::normalized;
 use crate::{HandlerError, RequestContext};
 
 pub(super) fn complete(request: Incoming) -> Exchange {
@@ -27,9 +28,9 @@ pub(super) fn complete(request: Incoming) -> Exchange {
             return request.fail(RpcError::invalid_params(text));
         }
     };
-    let found = match find(&request.server.registry(), &params) {
+    let found = match find(&request, &params) {
         Ok(found) => found,
-        Err(error) => return request.fail(error),
+        Err(refused) => return refused,
     };
     let Some(completer) = found else {
         return request.reply(&CompleteResult::new(CompletionValues::new(Vec::new())));
@@ -62,26 +63,44 @@ fn values(completions: Completions) -> CompletionValues {
 }
 
 /// The completer of what is referred to; `None` when there is such a thing without a completer.
-fn find(registry: &Registry, params: &CompleteParams) -> Result<Option<Arc<dyn Completer>>, RpcError> {
+#[expect(clippy::result_large_err, reason = "the refusal is the answer: boxing it would only move it")]
+fn find(request: &Incoming, params: &CompleteParams) -> Result<Option<Arc<dyn Completer>>, Exchange> {
+    let registry = request.server.registry();
     let name = params.argument.name.as_str();
+    let permitted = |item| request.denied(Action::Complete, item).map_or(Ok(()), Err);
     match &params.reference {
-        Reference::Prompt { name: prompt, .. } => match registry.prompts.get(prompt.as_str()) {
-            Some(prompt) => Ok(prompt.completers.get(name).cloned()),
-            None => Err(unknown("prompt", prompt)),
-        },
+        Reference::Prompt { name: prompt, .. } => {
+            let item = Item::Prompt(prompt);
+            let found = registry.prompts.get(prompt.as_str()).filter(|_| request.sees(item));
+            let found = found.ok_or_else(|| request.fail(unknown("prompt", prompt)))?;
+            permitted(item)?;
+            Ok(found.completers.get(name).cloned())
+        }
         Reference::Resource { uri, .. } => {
-            if let Some(template) = registry.templates.get(uri.as_str()) {
+            let item = Item::Template(uri);
+            if let Some(template) = registry.templates.get(uri.as_str()).filter(|_| request.sees(item)) {
+                permitted(item)?;
                 return Ok(template.completers.get(name).cloned());
             }
-            let key = crate::resource::normalized(uri).unwrap_or_default();
+            let unknown = || request.fail(unknown("resource", uri));
+            let key = normalized(uri).filter(|key| request.sees(Item::Resource(key))).ok_or_else(unknown)?;
             if registry.resources.get(key.as_str()).is_some() {
+                permitted(Item::Resource(&key))?;
                 return Ok(None);
             }
             // Some clients name the resource that they are filling in.
-            let matching = registry.templates.iter().find(|template| template.template.matches(uri).is_some());
-            matching.map(|template| template.completers.get(name).cloned()).ok_or_else(|| unknown("resource", uri))
+            let matching = registry.templates.iter().find(|template| {
+                template.template.matches(uri).is_some()
+                    && request.sees(Item::Template(&template.definition.uri_template))
+            });
+            let template = matching.ok_or_else(unknown)?;
+            permitted(Item::Resource(&key))?;
+            Ok(template.completers.get(name).cloned())
         }
-        _ => Err(RpcError::invalid_params("params.ref.type must be \"ref/prompt\" or \"ref/resource\"")),
+        _ => {
+            let text = "params.ref.type must be \"ref/prompt\" or \"ref/resource\"";
+            Err(request.fail(RpcError::invalid_params(text)))
+        }
     }
 }
 

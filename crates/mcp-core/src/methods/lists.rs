@@ -1,12 +1,14 @@
 //! The four lists: tools, resources, templates, prompts.
 //!
 //! Why here: they differ in nothing but what they list.
-//! Invariants: entries are encoded once per revision and copied from then on; the order is that of registration.
+//! Invariants: entries are encoded once per revision and copied from then on; the order is that of registration; each
+//! caller finds what it sees and nothing else.
 //! Spec: 2026-07-28 server/utilities/pagination; server/tools, "Listing Tools"
 
 use bytes::Bytes;
 
 use super::Incoming;
+use crate::access::Item;
 use crate::engine::exchange::Exchange;
 use crate::protocol::finish::{Dress, frame_of};
 use crate::protocol::page::{self, ListKind};
@@ -14,32 +16,38 @@ use crate::protocol::rejection::Hint;
 use crate::registry::{Entry, Table};
 
 pub(super) fn tools(request: &Incoming) -> Exchange {
-    list(request, "tools", ListKind::Tools, &request.server.registry().tools)
+    list(request, "tools", ListKind::Tools, &request.server.registry().tools, |key| Item::Tool(key))
 }
 
 pub(super) fn resources(request: &Incoming) -> Exchange {
-    list(request, "resources", ListKind::Resources, &request.server.registry().resources)
+    list(request, "resources", ListKind::Resources, &request.server.registry().resources, |key| Item::Resource(key))
 }
 
 pub(super) fn templates(request: &Incoming) -> Exchange {
-    list(request, "resourceTemplates", ListKind::Templates, &request.server.registry().templates)
+    list(request, "resourceTemplates", ListKind::Templates, &request.server.registry().templates, |key| {
+        Item::Template(key)
+    })
 }
 
 pub(super) fn prompts(request: &Incoming) -> Exchange {
-    list(request, "prompts", ListKind::Prompts, &request.server.registry().prompts)
+    list(request, "prompts", ListKind::Prompts, &request.server.registry().prompts, |key| Item::Prompt(key))
 }
 
-fn list<E: Entry>(request: &Incoming, member: &str, kind: ListKind, table: &Table<E>) -> Exchange {
+fn list<E: Entry>(
+    request: &Incoming,
+    member: &str,
+    kind: ListKind,
+    table: &Table<E>,
+    item: impl for<'a> Fn(&'a str) -> Item<'a>,
+) -> Exchange {
     let after = match page::start(kind, request.params.cursor.as_ref()) {
         Ok(after) => after,
         Err(error) => return request.fail(error),
     };
-    let (entries, last) = table.page(after, request.server.limits().page.max(1));
-    let rendered: Vec<Bytes> = entries
-        .iter()
-        .map(|(_, entry)| entry.rendered().of(request.revision, || entry.render(request.revision)))
-        .filter(|text| !text.is_empty())
-        .collect();
+    let (entries, last) = table.page(after, request.server.limits().page.max(1), |key| request.sees(item(key)));
+    let mut rendered: Vec<Bytes> = Vec::with_capacity(entries.len());
+    let texts = entries.iter().map(|entry| entry.rendered().of(request.revision, || entry.render(request.revision)));
+    rendered.extend(texts.filter(|text| !text.is_empty()));
     let dress = Dress { hints: Some(request.server.list_hints()), ..request.dress() };
     let frame = frame_of(&request.id, &dress, rendered.iter().map(Bytes::len).sum::<usize>() + rendered.len(), |out| {
         out.push(b'"');

@@ -19,11 +19,12 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use mcp_wire::params::Params;
 use mcp_wire::types::{CacheHints, InputRequiredResult, LoggingLevel, MetaObject, ProgressToken};
-use mcp_wire::{Method, RawJson, Request, RequestId, Revision, RpcError, encode_error};
+use mcp_wire::{ErrorCode, Method, RawJson, Request, RequestId, Revision, RpcError, encode_error};
 use serde::Serialize;
 use serde_json::json;
 use tracing::{Instrument, Span};
 
+use crate::access::{Access, Action, Item};
 use crate::context::{Attempt, CallState, Cancellation, TraceContext};
 use crate::engine::exchange::{Exchange, Finished, Outbox};
 use crate::engine::peer::{Ids, Interruptible, refused};
@@ -78,12 +79,18 @@ pub(crate) fn serve(request: Incoming) -> Exchange {
     }
 }
 
-/// The tool that a call names, if it is one and there is such a tool.
-pub(crate) fn tool_of<'a>(registry: &'a Registry, request: &Request) -> Option<&'a Arc<ToolEntry>> {
+/// The tool that a call names, if it is one and its caller sees such a tool.
+pub(crate) fn tool_of<'a>(
+    registry: &'a Registry,
+    request: &Request,
+    access: &Access,
+    caller: &Principal,
+) -> Option<&'a Arc<ToolEntry>> {
     if request.method != Method::ToolsCall {
         return None;
     }
-    registry.tools.get(&*request.params.name.as_ref()?.text()?)
+    let name = request.params.name.as_ref()?.text()?;
+    registry.tools.get(&*name).filter(|_| access.sees(caller, Item::Tool(&name)))
 }
 
 impl Incoming {
@@ -115,6 +122,18 @@ impl Incoming {
 
     fn refuse(&self, error: RpcError, hint: Hint) -> Exchange {
         refused(&Rejection { id: Some(self.id.clone()), error, hint }, Some(self.revision))
+    }
+
+    /// Whether the caller sees an item; what it does not see is not there.
+    fn sees(&self, item: Item<'_>) -> bool {
+        self.server.access().sees(&self.principal, item)
+    }
+
+    /// The refusal of what the caller sees and may not do.
+    fn denied(&self, action: Action, item: Item<'_>) -> Option<Exchange> {
+        let denied = self.server.access().permits(&self.principal, action, item).err()?;
+        let error = RpcError::new(ErrorCode::INVALID_REQUEST, "the caller may not do this");
+        Some(self.refuse(error, Hint::Forbidden { scopes: denied.scopes }))
     }
 
     /// Refuses in band.
@@ -271,11 +290,11 @@ impl CallState {
             }
             Fault::Told(content) => {
                 let text: Vec<&str> = content.iter().filter_map(|block| block.as_text()).collect();
-                let error = RpcError::new(mcp_wire::ErrorCode::INTERNAL_ERROR, text.join("\n"));
+                let error = RpcError::new(ErrorCode::INTERNAL_ERROR, text.join("\n"));
                 self.failed(&error, Hint::Ok)
             }
             Fault::Cancelled => {
-                let error = RpcError::new(mcp_wire::ErrorCode::INTERNAL_ERROR, "the request was cancelled");
+                let error = RpcError::new(ErrorCode::INTERNAL_ERROR, "the request was cancelled");
                 self.failed(&error, Hint::Ok)
             }
             Fault::Failed(cause) | Fault::Internal(cause) => {

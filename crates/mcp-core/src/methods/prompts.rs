@@ -10,6 +10,7 @@ use mcp_wire::types::GetPromptResult;
 use mcp_wire::{ErrorCode, RawJson, RpcError};
 
 use super::{Call, Incoming};
+use crate::access::{Action, Item};
 use crate::engine::exchange::{Exchange, Finished};
 use crate::engine::rounds::{self, Subject};
 use crate::engine::worker::Deadline;
@@ -22,10 +23,15 @@ pub(super) fn get(request: Incoming) -> Exchange {
         Ok(name) => name,
         Err(error) => return request.fail(error),
     };
-    let Some(prompt) = request.server.registry().prompts.get(name.as_str()).cloned() else {
+    let item = Item::Prompt(&name);
+    let known = request.server.registry().prompts.get(name.as_str()).cloned();
+    let Some(prompt) = known.filter(|_| request.sees(item)) else {
         let shown: String = name.chars().take(140).collect();
         return request.fail(RpcError::invalid_params(format!("there is no prompt \"{shown}\"")));
     };
+    if let Some(denied) = request.denied(Action::Fill, item) {
+        return denied;
+    }
     let raw = request.params.arguments.clone().filter(|arguments| arguments.as_str() != "null");
     let raw = raw.unwrap_or(RawJson::EMPTY_OBJECT);
     let arguments = match arguments(&prompt, &raw) {

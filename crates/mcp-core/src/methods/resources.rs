@@ -12,12 +12,12 @@ use mcp_wire::{ErrorCode, RawJson, RpcError, Rules};
 use serde_json::json;
 
 use super::{Call, Incoming};
+use crate::access::{Action, Item};
 use crate::engine::exchange::{Exchange, Finished};
 use crate::engine::rounds::{self, Halt, Subject};
 use crate::engine::worker::Deadline;
 use crate::handler::{Fault, ResourceHandler};
 use crate::protocol::rejection::Hint;
-use crate::registry::Registry;
 use crate::resource::{ReadRequest, normalized, text_member};
 use crate::uri_template::Variables;
 use crate::{HandlerError, RequestContext};
@@ -27,13 +27,16 @@ pub(super) fn read(request: Incoming) -> Exchange {
         Ok(uri) => uri,
         Err(error) => return request.fail(error),
     };
-    let found = match find(&request.server.registry(), &uri, request.revision.rules()) {
+    let found = match find(&request, &uri) {
         Ok(found) => found,
         Err(error) => return request.fail(error),
     };
+    if let Some(denied) = request.denied(Action::Read, Item::Resource(&found.key)) {
+        return denied;
+    }
     // A fresh resource may be kept; the answer to a repeated request may not.
     let retried = request.params.request_state.is_some() || request.params.input_responses.is_some();
-    let hints = found.hints.unwrap_or_else(|| request.server.list_hints());
+    let hints = found.hints.map_or_else(|| request.server.list_hints(), |hints| request.server.own_hints(hints));
     let subject = Subject { method: request.method.clone(), target: uri, arguments: RawJson::EMPTY_OBJECT };
     request.start(subject, move |context, call| run(context, call, found, hints, retried))
 }
@@ -56,7 +59,7 @@ async fn run(context: RequestContext, call: Call, found: Found, hints: CacheHint
         Ok(reply) => {
             let mut result = ReadResourceResult::new(reply.contents);
             result.for_rules(state.rules());
-            let mut hints = reply.hints.unwrap_or(hints);
+            let mut hints = reply.hints.map_or(hints, |hints| state.server.own_hints(hints));
             if retried {
                 hints.ttl_ms = 0;
             }
@@ -69,18 +72,26 @@ async fn run(context: RequestContext, call: Call, found: Found, hints: CacheHint
 
 /// A resource that can be read.
 struct Found {
+    /// Its address, normalized.
+    key: String,
     handler: Arc<dyn ResourceHandler>,
     request: ReadRequest,
     hints: Option<CacheHints>,
 }
 
-fn find(registry: &Registry, uri: &str, rules: &Rules) -> Result<Found, RpcError> {
+fn find(request: &Incoming, uri: &str) -> Result<Found, RpcError> {
+    let (registry, rules) = (request.server.registry(), request.revision.rules());
     let Some(key) = normalized(uri) else {
         let error = RpcError::invalid_params("params.uri must be an absolute address: a scheme, a colon and no blanks");
         return Err(error.with_data(json!({ "uri": uri })));
     };
+    // Whoever does not see an address does not learn whether anything is there.
+    if !request.sees(Item::Resource(&key)) {
+        return Err(missing(uri, rules));
+    }
     if let Some(resource) = registry.resources.get(key.as_str()) {
         return Ok(Found {
+            key,
             handler: Arc::clone(&resource.handler),
             request: ReadRequest::new(uri.to_owned(), Variables::default(), resource.definition.mime_type.clone()),
             hints: resource.hints,
@@ -89,6 +100,9 @@ fn find(registry: &Registry, uri: &str, rules: &Rules) -> Result<Found, RpcError
     let mut best = None;
     for template in registry.templates.iter() {
         let Some(variables) = template.template.matches(uri) else { continue };
+        if !request.sees(Item::Template(&template.definition.uri_template)) {
+            continue;
+        }
         let specificity = template.template.specificity();
         // The first registered wins among equals.
         if best.as_ref().is_none_or(|(known, _, _)| specificity > *known) {
@@ -97,6 +111,7 @@ fn find(registry: &Registry, uri: &str, rules: &Rules) -> Result<Found, RpcError
     }
     let (_, template, variables) = best.ok_or_else(|| missing(uri, rules))?;
     Ok(Found {
+        key,
         handler: Arc::clone(&template.handler),
         request: ReadRequest::new(uri.to_owned(), variables, template.definition.mime_type.clone()),
         hints: template.hints,
@@ -112,8 +127,12 @@ pub(super) fn subscribe(request: &Incoming) -> Exchange {
         Ok(uri) => uri,
         Err(error) => return request.fail(error),
     };
-    if let Err(error) = find(&request.server.registry(), &uri, request.revision.rules()) {
-        return request.fail(error);
+    let found = match find(request, &uri) {
+        Ok(found) => found,
+        Err(error) => return request.fail(error),
+    };
+    if let Some(denied) = request.denied(Action::Subscribe, Item::Resource(&found.key)) {
+        return denied;
     }
     let Some(session) = &request.session else {
         return request.fail(RpcError::new(ErrorCode::INVALID_REQUEST, "a subscription needs a session"));

@@ -12,11 +12,13 @@ use mcp_wire::{ErrorCode, RawJson, RpcError, params};
 use serde_json::{Value, json};
 
 use super::Incoming;
+use crate::access::{Action, Item};
 use crate::engine::exchange::Exchange;
 use crate::engine::hub::{Listening, Wants};
 use crate::engine::peer::Interruptible;
 use crate::protocol::finish::{Dress, response};
 use crate::protocol::rejection::{Hint, missing_capability};
+use crate::resource::normalized;
 
 pub(super) fn listen(request: Incoming) -> Exchange {
     let raw = request.params.raw().unwrap_or(RawJson::EMPTY_OBJECT);
@@ -60,7 +62,9 @@ pub(super) fn listen(request: Incoming) -> Exchange {
         if filter.resources_list_changed == Some(true) {
             honoured.resources_list_changed = Some(true);
         }
-        honoured.resource_subscriptions = filter.resource_subscriptions;
+        honoured.resource_subscriptions = filter
+            .resource_subscriptions
+            .map(|uris| uris.into_iter().filter(|uri| may_subscribe(&request, uri)).collect());
     }
     let (kinds, granted) = match extended(&request, &raw, &honoured) {
         Ok(extended) => extended,
@@ -89,6 +93,13 @@ pub(super) fn listen(request: Incoming) -> Exchange {
     let closing = response(&request.id, &Dress { meta: tag.as_object(), ..request.dress() }, &json!({}));
     let closing = closing.unwrap_or_default();
     Exchange::listen(Listening::new(subscription, request.id, &granted, closing), in_flight)
+}
+
+/// Whether the caller may hear of this address. One that is no address at all is nobody's secret.
+fn may_subscribe(request: &Incoming, uri: &str) -> bool {
+    let Some(key) = normalized(uri) else { return true };
+    let item = Item::Resource(&key);
+    request.sees(item) && request.denied(Action::Subscribe, item).is_none()
 }
 
 /// The kinds of extensions that the filter asks for, and all that is granted as it is acknowledged.

@@ -11,6 +11,7 @@ use mcp_wire::{ErrorCode, JsonKind, RawJson, RpcError};
 use tokio::time::Instant;
 
 use super::{Call, Incoming};
+use crate::access::{Action, Item};
 use crate::context::CallState;
 use crate::engine::exchange::{Exchange, Finished};
 use crate::engine::rounds::{self, Halt, Subject};
@@ -31,6 +32,9 @@ pub(super) fn call(mut request: Incoming) -> Exchange {
         let shown: String = name.chars().take(140).collect();
         return request.fail(RpcError::invalid_params(format!("there is no tool \"{shown}\"")));
     };
+    if let Some(denied) = request.denied(Action::Call, Item::Tool(&name)) {
+        return denied;
+    }
     let arguments = match request.params.arguments.clone() {
         None => RawJson::EMPTY_OBJECT,
         Some(arguments) => match arguments.kind() {

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::mount::{Parts, fill};
 use super::{Inner, Offer, Offers, RegistrationError, Server};
+use crate::access::{Access, AccessPolicy};
 use crate::clock::Clock;
 use crate::engine::hub::Hub;
 use crate::extension::{Extension, Extensions};
@@ -40,6 +41,7 @@ impl Server {
             revisions: Revision::ALL.to_vec(),
             validator: None,
             keys: None,
+            access: Access::default(),
             tools: Vec::new(),
             resources: Vec::new(),
             templates: Vec::new(),
@@ -64,6 +66,7 @@ pub struct ServerBuilder {
     pub(super) revisions: Vec<Revision>,
     pub(super) validator: Option<Arc<dyn SchemaValidator>>,
     pub(super) keys: Option<KeyRing>,
+    pub(super) access: Access,
     pub(super) tools: Vec<Tool>,
     pub(super) resources: Vec<Resource>,
     pub(super) templates: Vec<ResourceTemplate>,
@@ -140,6 +143,13 @@ impl ServerBuilder {
         self
     }
 
+    /// Decides with this policy what each caller sees and may use. Default: everybody everything, apart from what tools
+    /// ask for themselves. What callers may keep is then for themselves only, whatever [`Self::cache`] says.
+    pub fn access(mut self, policy: impl AccessPolicy) -> Self {
+        self.access = Access::of(Arc::new(policy));
+        self
+    }
+
     /// Registers a tool.
     pub fn tool(mut self, tool: Tool) -> Self {
         self.tools.push(tool);
@@ -178,7 +188,8 @@ impl ServerBuilder {
     /// then what is mounted, in the order of this call. A name or address that is there twice fails the
     /// [build](Self::build). The other server's instructions follow this one's, under `prefix.*`. Its layers stay around
     /// its own tools, inside of this server's. What it offers and its extensions are added. Whatever else was set there
-    /// (name, limits, validator, keys, revisions, caches) does not count.
+    /// (name, limits, validator, keys, revisions, caches) does not count; an [access policy](Self::access) there fails the
+    /// build, because it would be lost.
     ///
     /// ```
     /// # use mcp_core::{NoArguments, Server, Tool};
@@ -260,6 +271,7 @@ impl ServerBuilder {
             layers: self.layers.into(),
             hub: Arc::new(Hub::default()),
             keys: ArcSwap::from_pointee(keys),
+            access: self.access,
             closing: CancellationToken::new(),
             root: CancellationToken::new(),
             clock: Clock::start(),

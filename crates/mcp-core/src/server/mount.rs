@@ -40,6 +40,9 @@ impl Parts {
         };
         for (prefix, mut other) in take(&mut builder.mounted) {
             check_name(&prefix)?;
+            if other.access.is_set() {
+                return Err(RegistrationError::MountedPolicy(prefix));
+            }
             let mut inner = Self::of(&mut other)?;
             for (_, tool) in &mut inner.tools {
                 tool.enclose(&other.layers);
