@@ -1,4 +1,5 @@
 //! `cargo xtask bench --counts`: instructions, allocations and system calls per request, and the budget they must keep.
+//! Without `--counts` it is `compare`'s.
 //!
 //! Why here: counts hold still on a busy machine, where times do not, so CI can refuse a commit by them.
 //! Invariants: a figure is the difference of two runs divided by the difference of their requests; what could not be
@@ -6,6 +7,7 @@
 
 mod budget;
 mod callgrind;
+mod compare;
 mod server;
 mod syscalls;
 
@@ -78,6 +80,9 @@ const OURS: Subject = Subject { package: "bench-server", name: "ours" };
 ///
 /// If an argument is unknown, a build fails, a server answers wrongly, or `--check` finds a figure above its budget.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
+    if !arguments.iter().any(|argument| argument == "--counts") {
+        return compare::run(arguments);
+    }
     let options = Options::parse(arguments)?;
     let Some(valgrind) = program("valgrind") else {
         say("NOT RUN: valgrind is missing (apt-get install valgrind)")?;
@@ -161,6 +166,17 @@ struct Cost {
     syscalls: Option<String>,
 }
 
+/// A server that is counted, and how it is asked.
+struct Probe<'a> {
+    server: &'a Path,
+    /// What the instruments' files are called by.
+    name: &'a str,
+    load_arguments: &'a [&'a str],
+    is_piped: bool,
+    /// What the server finds in its environment besides what all do.
+    environment: &'a [(&'static str, &'static str)],
+}
+
 /// The built servers and the instruments.
 struct Bench {
     /// The folder of the release binaries.
@@ -171,19 +187,29 @@ struct Bench {
 
 impl Bench {
     fn measure(&self, row: &Row, subject: Subject, load_arguments: &[&str]) -> anyhow::Result<Cost> {
-        let context = || format!("{}, {}", row.name, subject.package);
+        let server = &self.binaries.join(subject.package);
+        let probe = Probe { server, name: subject.name, load_arguments, is_piped: false, environment: &[] };
+        self.measure_server(row, &probe)
+    }
+
+    /// What a request of this row costs any server.
+    fn measure_server(&self, row: &Row, probe: &Probe<'_>) -> anyhow::Result<Cost> {
+        let name = probe.name;
+        let context = || format!("{}, {name}", row.name);
         let requests = f64::from(row.requests.1 - row.requests.0);
         let folder = self.binaries.join("bench-counts");
         fs::create_dir_all(&folder)?;
         let run = |instrument: &Instrument, requests: u32, ending: &str| {
             let run = Run {
-                server: &self.binaries.join(subject.package),
+                server: probe.server,
                 tools: row.tools,
+                environment: probe.environment,
+                is_piped: probe.is_piped,
                 load: &self.binaries.join("bench-load"),
-                load_arguments,
+                load_arguments: probe.load_arguments,
                 requests,
             };
-            instrument.run(&run, &folder.join(format!("{}-{}-{requests}.{ending}", row.name, subject.name)))
+            instrument.run(&run, &folder.join(format!("{}-{name}-{requests}.{ending}", row.name)))
         };
         let profile = |requests| {
             let counted = run(&self.callgrind, requests, "callgrind")?;
@@ -264,13 +290,8 @@ impl Report {
         if self.options.top == 0 {
             return Ok(());
         }
-        let mut rows: Vec<(f64, f64, &str)> = Vec::new();
-        for (name, cost) in &ours.by_function {
-            rows.push((*cost, floor.by_function.get(name).copied().unwrap_or(0.0), name));
-        }
-        rows.sort_by(|left, right| (right.0 - right.1).total_cmp(&(left.0 - left.1)));
         say(&format!("  {:>9} {:>9} {:>9}  function, its own instructions", "ours", "floor", "more"))?;
-        for (ours, floor, name) in rows.iter().take(self.options.top) {
+        for (ours, floor, name) in dearest(ours, floor).into_iter().take(self.options.top) {
             say(&format!("  {ours:>9.0} {floor:>9.0} {:>9.0}  {name}", ours - floor))?;
         }
         Ok(())
@@ -285,6 +306,16 @@ impl Report {
         }
         Ok(())
     }
+}
+
+/// Each function's own instructions in a server and in the floor, those with the greatest difference first.
+fn dearest<'a>(ours: &'a Cost, floor: &Cost) -> Vec<(f64, f64, &'a str)> {
+    let mut functions: Vec<(f64, f64, &str)> = Vec::new();
+    for (name, cost) in &ours.by_function {
+        functions.push((*cost, floor.by_function.get(name).copied().unwrap_or(0.0), name));
+    }
+    functions.sort_by(|left, right| (right.0 - right.1).total_cmp(&(left.0 - left.1)));
+    functions
 }
 
 /// Builds what is measured, as it is released; gives the folder of the binaries.

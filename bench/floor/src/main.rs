@@ -1,12 +1,17 @@
 //! The floor of the benchmarks: bare hyper that parses a request and answers the bytes a conforming server would.
 //!
 //! Why here: what our server costs is judged against the least that HTTP and JSON cost.
-//! Invariants: checks nothing (no header, no version, no tool name); one thread; never used outside benchmarks.
+//! Invariants: checks nothing (no header, no version, no tool name); one thread; never used outside benchmarks. On pipes
+//! (`MODE=stdio`) it reads lines instead. `SCHEMAS=ordinary` lists the tools that other servers list; without it the
+//! list is shorter, as the kept counts have it.
+
+#[path = "../../server/src/listed.rs"]
+mod listed;
 
 use std::borrow::Cow;
 use std::convert::Infallible;
 use std::env;
-use std::io::{self, Write as _};
+use std::io::{self, BufRead as _, BufReader, BufWriter, Write as _};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
@@ -20,14 +25,21 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+
+/// As much as a pipe holds.
+const PIPE: usize = 64 * 1_024;
 
 const SERVER: Implementation<'static> = Implementation { name: "bench", version: "1.0.0" };
 
 fn main() -> io::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     let tools = Arc::from(tool_list(number_from("TOOLS", 2)?)?);
+    if env::var_os("MODE").is_some_and(|mode| mode == "stdio") {
+        return serve_lines(&tools);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     runtime.block_on(serve(number_from("PORT", 0)?, tools))
 }
 
@@ -56,6 +68,23 @@ async fn serve(port: u16, tools: Arc<RawValue>) -> io::Result<()> {
             let _ended = connection.await;
         });
     }
+}
+
+/// Answers each line by a line until the input ends; writes when nothing more has come.
+fn serve_lines(tools: &RawValue) -> io::Result<()> {
+    let mut input = BufReader::with_capacity(PIPE, io::stdin());
+    let mut output = BufWriter::with_capacity(PIPE, io::stdout().lock());
+    let mut line = Vec::new();
+    while input.read_until(b'\n', &mut line)? > 0 {
+        let answer = answer_body(&line, tools).ok_or_else(|| io::Error::other("a line was no request"))?;
+        output.write_all(&answer)?;
+        output.write_all(b"\n")?;
+        line.clear();
+        if input.buffer().is_empty() {
+            output.flush()?;
+        }
+    }
+    Ok(())
 }
 
 async fn answer(request: Request<Incoming>, tools: Arc<RawValue>) -> Result<Response<Full<Bytes>>, Infallible> {
@@ -163,24 +192,33 @@ struct Implementation<'a> {
     version: &'a str,
 }
 
-/// The `tools` member of a `tools/list` result: `echo` and others of the same shape, written once.
+/// The `tools` member of a `tools/list` result, written once: `echo` and others, of the same shape or ordinary ones.
 fn tool_list(count: usize) -> io::Result<Box<RawValue>> {
-    let tools: Vec<_> = (0..count)
-        .map(|index| {
-            let name = if index == 0 { "echo".to_owned() } else { format!("tool-{index:03}") };
-            serde_json::json!({
-                "name": name,
-                "description": "Answers the text it was given.",
-                "inputSchema": {
-                    "$schema": "https://json-schema.org/draft/2020-12/schema",
-                    "type": "object",
-                    "properties": { "text": { "type": "string", "description": "The text to answer." } },
-                    "required": ["text"],
-                },
-            })
-        })
-        .collect();
+    let is_ordinary = env::var_os("SCHEMAS").is_some_and(|schemas| schemas == "ordinary");
+    let tools: Vec<_> = if is_ordinary {
+        let called = ["echo", "add"].map(echo_like);
+        let listed = listed::listed(count.saturating_sub(called.len())).map(|listed::Listed { name, description, schema }| {
+            json!({ "name": name, "description": description, "inputSchema": schema })
+        });
+        called.into_iter().chain(listed).collect()
+    } else {
+        let names = (0..count).map(|index| if index == 0 { "echo".to_owned() } else { format!("tool-{index:03}") });
+        names.map(|name| echo_like(&name)).collect()
+    };
     Ok(serde_json::value::to_raw_value(&tools)?)
+}
+
+fn echo_like(name: &str) -> Value {
+    json!({
+        "name": name,
+        "description": "Answers the text it was given.",
+        "inputSchema": {
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "type": "object",
+            "properties": { "text": { "type": "string", "description": "The text to answer." } },
+            "required": ["text"],
+        },
+    })
 }
 
 fn number_from<N: std::str::FromStr>(variable: &str, otherwise: N) -> io::Result<N> {

@@ -4,7 +4,7 @@
 //! Invariants: each request is one write; a read that waits longer than `PATIENCE` fails.
 //! Spec: RFC 9112, "Message Body Length"; WHATWG HTML, "Server-sent events".
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -18,9 +18,12 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// A kept-alive connection.
 pub(crate) struct Connection {
     stream: BufReader<TcpStream>,
+    /// The line that was read last.
+    line: Vec<u8>,
 }
 
 /// An answer as it came, its body unchunked.
+#[derive(Default)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) session: Option<String>,
@@ -33,44 +36,75 @@ impl Connection {
         let stream = TcpStream::connect(authority)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
-        Ok(Self { stream: BufReader::new(stream) })
+        Ok(Self { stream: BufReader::new(stream), line: Vec::new() })
     }
 
     /// Sends `head`, whose lines all end in CRLF, the length, and the body.
     pub(crate) fn send(&mut self, head: &str, body: &str) -> Outcome<()> {
-        let request = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
-        Ok(self.stream.get_mut().write_all(request.as_bytes())?)
+        self.write(format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()).as_bytes())
     }
 
-    /// Reads one whole answer.
-    pub(crate) fn receive(&mut self) -> Outcome<Answer> {
-        let status_line = self.line()?;
-        let status = status_line.split(' ').nth(1).unwrap_or_default().parse()?;
-        let mut answer = Answer { status, session: None, body: Vec::new(), is_event_stream: false };
-        let (mut length, mut chunked) = (0, false);
-        loop {
-            let line = self.line()?;
-            if line.is_empty() {
-                break;
-            }
-            let (name, value) = line.split_once(':').ok_or("a header without a colon was answered")?;
-            let value = value.trim();
-            match name.to_ascii_lowercase().as_str() {
-                "content-length" => length = value.parse()?,
-                "transfer-encoding" => chunked = value.eq_ignore_ascii_case("chunked"),
-                "content-type" => answer.is_event_stream = value.starts_with("text/event-stream"),
-                "mcp-session-id" => answer.session = Some(value.to_owned()),
-                _ => {}
-            }
-        }
+    /// Sends a whole request.
+    pub(crate) fn write(&mut self, request: &[u8]) -> Outcome<()> {
+        Ok(self.stream.get_mut().write_all(request)?)
+    }
+
+    /// Reads one whole answer in place of the one in `answer`.
+    pub(crate) fn receive(&mut self, answer: &mut Answer) -> Outcome<()> {
+        let (length, mut chunked) = self.receive_head(answer)?;
         while chunked {
-            let size = usize::from_str_radix(&self.line()?, 16)?;
+            let size = usize::from_str_radix(std::str::from_utf8(self.line()?)?, 16)?;
             self.read_into(&mut answer.body, size)?;
             self.line()?;
             chunked = size > 0;
         }
-        self.read_into(&mut answer.body, length)?;
-        Ok(answer)
+        self.read_into(&mut answer.body, length)
+    }
+
+    /// Reads the head of an answer whose body stays open: a stream.
+    pub(crate) fn receive_opening(&mut self, answer: &mut Answer) -> Outcome<()> {
+        let (_, chunked) = self.receive_head(answer)?;
+        answer.expect_success()?;
+        if chunked { Ok(()) } else { Err("no stream was answered".into()) }
+    }
+
+    /// Whether nothing has come and the other side has not closed.
+    pub(crate) fn is_open(&self) -> Outcome<bool> {
+        let stream = self.stream.get_ref();
+        stream.set_nonblocking(true)?;
+        let peeked = stream.peek(&mut [0]);
+        stream.set_nonblocking(false)?;
+        Ok(match peeked {
+            Ok(bytes) => bytes > 0,
+            Err(problem) => problem.kind() == ErrorKind::WouldBlock,
+        })
+    }
+
+    /// Reads to the end of the head; gives the body's length and whether it is chunked.
+    fn receive_head(&mut self, answer: &mut Answer) -> Outcome<(usize, bool)> {
+        answer.body.clear();
+        answer.session = None;
+        answer.is_event_stream = false;
+        let status = self.line()?.splitn(3, |byte| *byte == b' ').nth(1).unwrap_or_default();
+        answer.status = std::str::from_utf8(status)?.parse()?;
+        let (mut length, mut chunked) = (0, false);
+        loop {
+            let line = std::str::from_utf8(self.line()?)?;
+            if line.is_empty() {
+                return Ok((length, chunked));
+            }
+            let (name, value) = line.split_once(':').ok_or("a header without a colon was answered")?;
+            let value = value.trim();
+            if name.eq_ignore_ascii_case("content-length") {
+                length = value.parse()?;
+            } else if name.eq_ignore_ascii_case("transfer-encoding") {
+                chunked = value.eq_ignore_ascii_case("chunked");
+            } else if name.eq_ignore_ascii_case("content-type") {
+                answer.is_event_stream = value.starts_with("text/event-stream");
+            } else if name.eq_ignore_ascii_case("mcp-session-id") {
+                answer.session = Some(value.to_owned());
+            }
+        }
     }
 
     fn read_into(&mut self, body: &mut Vec<u8>, length: usize) -> Outcome<()> {
@@ -79,17 +113,25 @@ impl Connection {
     }
 
     /// One line, without its CRLF.
-    fn line(&mut self) -> Outcome<String> {
-        let mut line = String::new();
-        self.stream.read_line(&mut line)?;
-        match line.strip_suffix("\r\n") {
-            Some(text) => Ok(text.to_owned()),
+    fn line(&mut self) -> Outcome<&[u8]> {
+        self.line.clear();
+        self.stream.read_until(b'\n', &mut self.line)?;
+        match self.line.strip_suffix(b"\r\n") {
+            Some(text) => Ok(text),
             None => Err("the server closed the connection".into()),
         }
     }
 }
 
 impl Answer {
+    pub(crate) fn expect_success(&self) -> Outcome<()> {
+        if self.status == 200 {
+            return Ok(());
+        }
+        let shown: String = String::from_utf8_lossy(&self.body).chars().take(2_000).collect();
+        Err(format!("status {} was answered: {shown}", self.status).into())
+    }
+
     /// The message with this id: the whole body, or one of an event stream's events.
     pub(crate) fn message(&self, id: u64) -> Outcome<Value> {
         let body = std::str::from_utf8(&self.body)?;
@@ -118,7 +160,9 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut connection = Connection::open(&listener.local_addr().unwrap().to_string()).unwrap();
         listener.accept().unwrap().0.write_all(sent.as_bytes()).unwrap();
-        connection.receive()
+        let mut answer = Answer::default();
+        connection.receive(&mut answer)?;
+        Ok(answer)
     }
 
     #[test]

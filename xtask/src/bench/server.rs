@@ -23,6 +23,10 @@ pub(super) enum Instrument {
 pub(super) struct Run<'a> {
     pub(super) server: &'a Path,
     pub(super) tools: &'a str,
+    /// What the server finds in its environment besides.
+    pub(super) environment: &'a [(&'static str, &'static str)],
+    /// Whether it is asked on pipes, not over HTTP.
+    pub(super) is_piped: bool,
     pub(super) load: &'a Path,
     pub(super) load_arguments: &'a [&'a str],
     pub(super) requests: u32,
@@ -65,15 +69,21 @@ impl Instrument {
         if file.exists() {
             fs::remove_file(file)?;
         }
-        let mut running = Running::start(self.command(run.server, file), run.tools)?;
-        let load = Command::new(run.load)
-            .arg(&running.url)
-            .args(["--requests", &run.requests.to_string()])
-            .args(run.load_arguments)
-            .output()
-            .context("bench-load did not start")?;
+        let requests = run.requests.to_string();
+        let mut load = Command::new(run.load);
+        let load = if run.is_piped {
+            let server = self.command(run.server, file);
+            load.arg("stdio-count").args(["--requests", &requests]).args(run.load_arguments);
+            load.arg("--").arg(server.get_program()).args(server.get_args());
+            load.env_clear().envs(environment("stdio", run.tools)).output()
+        } else {
+            let mut running = Running::start(self.command(run.server, file), run.tools, run.environment)?;
+            let told = load.arg(&running.url).args(["--requests", &requests]).args(run.load_arguments).output();
+            running.end()?;
+            told
+        };
+        let load = load.context("bench-load did not start")?;
         ensure!(load.status.success(), "{}", String::from_utf8_lossy(&load.stderr).trim());
-        running.end()?;
         let text = fs::read_to_string(file).with_context(|| format!("no counts were written to {}", file.display()))?;
         let summary = String::from_utf8_lossy(&load.stdout);
         let body_bytes = summary.trim().rsplit_once(' ').and_then(|(_, bytes)| bytes.parse().ok());
@@ -101,23 +111,35 @@ impl Instrument {
     }
 }
 
+/// What every server is told.
+fn environment<'a>(mode: &'a str, tools: &'a str) -> [(&'static str, &'a str); 4] {
+    [("PORT", "0"), ("WORKERS", "1"), ("MODE", mode), ("TOOLS", tools)]
+}
+
 /// The first program of this name on the search path.
 pub(super) fn program(name: &str) -> Option<PathBuf> {
     env::split_paths(&env::var_os("PATH")?).map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 
-struct Running {
+/// A server that listens.
+pub(super) struct Running {
     child: Child,
-    url: String,
+    pub(super) url: String,
     /// Held so that the server may go on writing to it.
     _output: BufReader<ChildStdout>,
 }
 
 impl Running {
-    fn start(mut command: Command, tools: &str) -> anyhow::Result<Self> {
+    /// Starts a server on one worker and waits for the line that says where it listens.
+    ///
+    /// # Errors
+    ///
+    /// [`NeverListened`] if it ended first.
+    pub(super) fn start(mut command: Command, tools: &str, besides: &[(&str, &str)]) -> anyhow::Result<Self> {
         let mut child = command
             .env_clear()
-            .envs([("PORT", "0"), ("WORKERS", "1"), ("MODE", "http"), ("TOOLS", tools)])
+            .envs(environment("http", tools))
+            .envs(besides.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
@@ -130,8 +152,12 @@ impl Running {
         if running.url.is_empty() { Err(NeverListened.into()) } else { Ok(running) }
     }
 
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Asks the server to end and waits until it and its instrument have.
-    fn end(&mut self) -> anyhow::Result<()> {
+    pub(super) fn end(&mut self) -> anyhow::Result<()> {
         let asked =
             Command::new("sh").args(["-c", "kill -TERM \"$1\"", "kill", &self.child.id().to_string()]).status()?;
         ensure!(asked.success(), "the server ended before it was asked to");
