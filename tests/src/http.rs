@@ -37,7 +37,11 @@ pub(crate) struct Endpoint(HttpService);
 
 impl Endpoint {
     pub(crate) fn new(server: &Server) -> Self {
-        Self(HttpService::new(server.clone(), HttpConfig::new(ByName).sse_pair("/sse", "/messages")))
+        Self::over(server, HttpConfig::new(ByName).sse_pair("/sse", "/messages"))
+    }
+
+    pub(crate) fn over(server: &Server, config: HttpConfig) -> Self {
+        Self(HttpService::new(server.clone(), config))
     }
 
     pub(crate) fn service(&self) -> &HttpService {

@@ -3,6 +3,7 @@
 //! Why here: the choice of a lane is data, so that a behaviour never asks which one it runs in.
 
 use mcp_core::{Principal, Server, ServerBuilder};
+use mcp_http::server::HttpConfig;
 use mcp_wire::{Era, Revision};
 use serde_json::{Value, json};
 
@@ -82,6 +83,16 @@ impl Lane {
     pub fn host(self, server: &Server) -> Host {
         let endpoint = self.is_http().then(|| Endpoint::new(server));
         Host { lane: self, server: server.clone(), endpoint }
+    }
+
+    /// Mounts a server as `config` says. Lanes of HTTP only.
+    ///
+    /// # Panics
+    /// In the others.
+    #[must_use]
+    pub fn host_as(self, server: &Server, config: HttpConfig) -> Host {
+        assert!(self.is_http(), "there is no HTTP here");
+        Host { lane: self, server: server.clone(), endpoint: Some(Endpoint::over(server, config)) }
     }
 
     /// Builds a server, mounts it and connects one client to it.

@@ -28,7 +28,34 @@ impl Challenge {
     pub fn new(status: StatusCode, www_authenticate: Option<HeaderValue>, body: impl Into<Cow<'static, str>>) -> Self {
         Self { status, www_authenticate, body: body.into() }
     }
+
+    /// Also says where the metadata of `resource` are, if there is a challenge at all and it does not say so yet: in the
+    /// Bearer challenge that the header begins with, or else in one that is added.
+    #[cfg(feature = "server")]
+    #[must_use]
+    pub fn leading_to(mut self, resource: &crate::ProtectedResource) -> Self {
+        let Some(header) = &self.www_authenticate else { return self };
+        let said = header.as_bytes();
+        if said.windows(PARAMETER.len()).any(|window| window.eq_ignore_ascii_case(PARAMETER)) {
+            return self;
+        }
+        let parameter = format!("resource_metadata=\"{}\"", resource.url());
+        let led = match said.split_at_checked(BEARER.len()) {
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case(BEARER) && !rest.trim_ascii().is_empty() => {
+                [scheme, parameter.as_bytes(), b", ", rest].concat()
+            }
+            _ => [said, b", Bearer ", parameter.as_bytes()].concat(),
+        };
+        // Parts of header values and an address that is one, joined by text.
+        self.www_authenticate = HeaderValue::from_bytes(&led).ok().or(self.www_authenticate);
+        self
+    }
 }
+
+#[cfg(feature = "server")]
+const PARAMETER: &[u8] = b"resource_metadata=";
+#[cfg(feature = "server")]
+const BEARER: &[u8] = b"Bearer ";
 
 /// Writes challenges of the Bearer scheme (RFC 6750, RFC 9728).
 ///
@@ -197,6 +224,25 @@ mod tests {
             assert_eq!(error.status(), status, "{error:?}");
             assert_eq!(BearerChallenge::default().answer(&error).status, status, "{error:?}");
         }
+    }
+
+    #[cfg(feature = "server")]
+    #[test]
+    fn a_challenge_is_led_to_the_metadata_once() {
+        let resource = crate::ProtectedResource::new("https://h/mcp", ["https://login.example"]).unwrap();
+        let led = |said: &'static str| {
+            let challenge = Challenge::new(StatusCode::UNAUTHORIZED, Some(HeaderValue::from_static(said)), "{}");
+            header(&challenge.leading_to(&resource)).to_owned()
+        };
+        const TO: &str = "resource_metadata=\"https://h/.well-known/oauth-protected-resource/mcp\"";
+        assert_eq!(led("Bearer realm=\"mcp\""), format!("Bearer {TO}, realm=\"mcp\""));
+        assert_eq!(led("bearer realm=\"a\", ApiKey x=\"y\""), format!("bearer {TO}, realm=\"a\", ApiKey x=\"y\""));
+        assert_eq!(led("Basic realm=\"mcp\""), format!("Basic realm=\"mcp\", Bearer {TO}"));
+        assert_eq!(led("Bearer"), format!("Bearer, Bearer {TO}"));
+        let named = "Bearer realm=\"mcp\", Resource_Metadata=\"https://elsewhere\"";
+        assert_eq!(led(named), named);
+        let outage = BearerChallenge::default().answer(&AuthError::Unavailable);
+        assert_eq!(outage.clone().leading_to(&resource), outage);
     }
 
     #[test]

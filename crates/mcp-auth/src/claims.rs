@@ -102,7 +102,9 @@ impl Rules {
         let mut principal =
             Principal::new(self.provider, issuer, subject).with_scopes(scopes(claims.get(&*self.scope_claim)));
         if let Some(expires) = expires {
-            let expires = UNIX_EPOCH.checked_add(Duration::from_secs(expires)).ok_or(Refusal::Time)?;
+            // From then on the token is refused, and what is open under it ends.
+            let refused = Duration::from_secs(expires.saturating_add(self.skew));
+            let expires = UNIX_EPOCH.checked_add(refused).ok_or(Refusal::Time)?;
             principal = principal.with_expiry(expires);
         }
         Ok(principal.with_claims(claims))
@@ -168,7 +170,7 @@ mod tests {
         let ann = judge(json!({})).unwrap();
         assert_eq!((ann.provider(), ann.issuer(), ann.subject()), ("jwt", "https://as", "ann"));
         assert_eq!(ann.scopes().collect::<Vec<_>>(), ["read", "write"]);
-        assert_eq!(ann.expires_at(), Some(UNIX_EPOCH + Duration::from_secs(NOW + 60)));
+        assert_eq!(ann.expires_at(), Some(UNIX_EPOCH + Duration::from_secs(NOW + 60 + 60)));
         assert_eq!(ann.claims().unwrap()["aud"], "https://h/mcp");
     }
 

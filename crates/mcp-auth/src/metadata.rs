@@ -128,8 +128,8 @@ impl ProtectedResource {
         &self.path
     }
 
-    /// Where clients look if the first place has nothing. Serve the document here as well, unless the host has several
-    /// protected resources.
+    /// Where clients look if the first place has nothing. The document is served here as well; of several protected
+    /// resources on one host at most one can have this place.
     #[must_use]
     pub const fn root_path() -> &'static str {
         ROOT
@@ -163,7 +163,9 @@ impl BearerChallenge {
 
 /// Origin and path of a canonical address.
 fn split(resource: &str) -> Option<(&str, &str)> {
-    if !is_private_address(resource) || resource.contains('?') {
+    // It stands between quotes in challenges.
+    let plain = resource.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\' | b'?'));
+    if !plain || !is_private_address(resource) {
         return None;
     }
     let uri: Uri = resource.parse().ok()?;
@@ -245,6 +247,8 @@ mod tests {
             "https://h/mcp?x=y",
             "https://h/mcp#a",
             "https://ann@h/mcp",
+            "https://h/a\"b",
+            "https://h/a\\b",
         ] {
             let refused = ProtectedResource::new(resource, SERVERS).unwrap_err();
             assert_eq!(refused.option(), "resource", "{resource}");

@@ -53,7 +53,11 @@ impl<P: AuthProvider> AuthProvider for RequiredScopes<P> {
     }
 
     fn challenge(&self, error: &AuthError) -> Challenge {
-        self.provider.challenge(error)
+        let AuthError::InsufficientScope { needed } = error else { return self.provider.challenge(error) };
+        // Who asks for what one operation lacks must not lose what every request needs.
+        let mut all = self.scopes.clone();
+        all.extend(needed.iter().filter(|scope| !self.scopes.contains(scope)).cloned());
+        self.provider.challenge(&AuthError::InsufficientScope { needed: all })
     }
 
     fn immediate(&self, request: &AuthRequest<'_>) -> Option<Result<Principal, AuthError>> {
@@ -95,6 +99,9 @@ mod tests {
         assert!(header.to_str().unwrap().contains(r#"error="insufficient_scope""#));
         assert!(header.to_str().unwrap().contains(r#"scope="read write""#));
         assert_eq!(provider.headers(), [AUTHORIZATION]);
+        let of_a_tool = AuthError::InsufficientScope { needed: vec!["admin".to_owned(), "read".to_owned()] };
+        let header = provider.challenge(&of_a_tool).www_authenticate.unwrap();
+        assert!(header.to_str().unwrap().contains(r#"scope="read write admin""#), "{header:?}");
     }
 
     #[test]

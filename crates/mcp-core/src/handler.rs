@@ -92,6 +92,8 @@ pub(crate) enum Fault {
     Rpc(RpcError),
     /// The resource does not exist.
     NotFound,
+    /// The caller was not granted all of these scopes.
+    Forbidden(Vec<String>),
     /// The client did not declare what this needs.
     Missing(Vec<ClientCapability>),
     /// The call was cancelled.
@@ -137,6 +139,18 @@ impl HandlerError {
     #[must_use]
     pub fn missing_capability(capability: ClientCapability) -> Self {
         Self::new(Fault::Missing(vec![capability]))
+    }
+
+    /// The caller lacks a scope that only these arguments need: a challenge with 403 while the carrier's status is open,
+    /// -32600 in any case. A scope that a tool always needs belongs to [`Tool::scopes`](crate::Tool::scopes).
+    pub fn need_scope(scope: impl Into<String>) -> Self {
+        Self::need_scopes([scope])
+    }
+
+    /// As [`Self::need_scope`]. Name all that the operation needs, those included that the caller has: clients ask for what
+    /// they are told.
+    pub fn need_scopes<S: Into<String>>(scopes: impl IntoIterator<Item = S>) -> Self {
+        Self::new(Fault::Forbidden(scopes.into_iter().map(Into::into).collect()))
     }
 
     /// The handler noticed that the call was cancelled and stops.

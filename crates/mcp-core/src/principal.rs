@@ -73,8 +73,9 @@ impl Principal {
         self
     }
 
-    /// Sets when the proof of identity ends. Default: never. Nobody is refused by this value: the provider checks it with
-    /// every request, and it is kept for transports that end long streams by it, which `mcp-http` does not do yet.
+    /// Sets when the proof of identity ends. Default: never. Nobody is refused by this value, which the provider checks with
+    /// every request; transports end by it the streams that are open then. A provider that allows for clocks that differ
+    /// sets the moment from which it refuses.
     #[must_use]
     pub fn with_expiry(mut self, expires_at: SystemTime) -> Self {
         self.identity_mut().expires_at = Some(expires_at);

@@ -9,7 +9,7 @@ mod mount;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use arc_swap::{ArcSwap, Guard};
 use bytes::Bytes;
@@ -350,6 +350,12 @@ impl Server {
     #[must_use]
     pub fn stopped(&self) -> CancellationToken {
         self.0.root.clone()
+    }
+
+    /// How long it is until `moment` by the clock that the server's states and sessions expire by; zero when it has passed.
+    #[must_use]
+    pub fn time_until(&self, moment: SystemTime) -> Duration {
+        self.0.clock.until(moment)
     }
 
     fn agree(&self, request: &Request) -> Result<(Agreement, InitializeResult), RpcError> {

@@ -16,6 +16,7 @@ macro_rules! behaviours {
 behaviours! {
     access,
     ask,
+    authorization,
     batches,
     asking_in_place,
     cancel,
@@ -26,6 +27,7 @@ behaviours! {
     initialize,
     limits,
     order_of_checks,
+    ownership,
     pagination,
     progress_and_logging,
     prompts,

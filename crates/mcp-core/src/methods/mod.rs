@@ -34,7 +34,7 @@ use crate::engine::worker::BoxFuture;
 use crate::handler::Fault;
 use crate::protocol::answers::Answers;
 use crate::protocol::finish::{Dress, ResultType, response};
-use crate::protocol::rejection::{Hint, Rejection, missing_capability};
+use crate::protocol::rejection::{Hint, Rejection, lacking_scope, missing_capability};
 use crate::protocol::seal;
 use crate::registry::Registry;
 use crate::tool::ToolEntry;
@@ -288,6 +288,7 @@ impl CallState {
                 let hint = if self.rules().result_type { Hint::BadRequest } else { Hint::Ok };
                 self.failed(&error, hint)
             }
+            Fault::Forbidden(scopes) => self.failed(&lacking_scope(), Hint::Forbidden { scopes }),
             Fault::Told(content) => {
                 let text: Vec<&str> = content.iter().filter_map(|block| block.as_text()).collect();
                 let error = RpcError::new(ErrorCode::INTERNAL_ERROR, text.join("\n"));

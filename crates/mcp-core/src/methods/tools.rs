@@ -73,6 +73,12 @@ async fn run(context: RequestContext, call: Call, tool: Arc<ToolEntry>) -> Finis
             let text = format!("this tool needs what the client did not declare among its capabilities: {required}");
             finish(&state, &tool, ToolReply::error(text))
         }
+        // Who asks for what is named must not lose what the tool needs anyway.
+        Err(Halt::Fault(Fault::Forbidden(mut scopes))) => {
+            let also = tool.rules.scopes.iter().filter(|scope| !scopes.contains(scope)).cloned().collect::<Vec<_>>();
+            scopes.splice(0..0, also);
+            state.halted(Halt::Fault(Fault::Forbidden(scopes)))
+        }
         Err(halt) => state.halted(halt),
     }
 }

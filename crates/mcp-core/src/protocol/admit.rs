@@ -405,7 +405,7 @@ fn check_scopes(scopes: &[String], principal: &Principal, id: &RequestId) -> Res
     }
     Err(Rejection {
         id: Some(id.clone()),
-        error: RpcError::new(ErrorCode::INVALID_REQUEST, "the caller lacks a scope that this operation needs"),
+        error: rejection::lacking_scope(),
         hint: Hint::Forbidden { scopes: scopes.to_vec() },
     })
 }

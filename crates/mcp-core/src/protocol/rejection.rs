@@ -65,6 +65,11 @@ pub(crate) fn unsupported_version(requested: &str, supported: &[Revision]) -> Rp
     .with_data(serde_json::json!({ "supported": supported, "requested": shown }))
 }
 
+/// The error for a caller without a scope. Which ones are needed is in the hint, for the challenge to name.
+pub(crate) fn lacking_scope() -> RpcError {
+    RpcError::new(ErrorCode::INVALID_REQUEST, "the caller lacks a scope that this operation needs")
+}
+
 /// The error for capabilities that the client did not declare, under the code of its revision.
 pub(crate) fn missing_capability(code: i64, required: &MetaObject) -> RpcError {
     let names: Vec<&str> = required.keys().map(String::as_str).collect();

@@ -1,7 +1,8 @@
 //! The body of a response: a document, the stream of a modern request, or a reader of a legacy stream.
 //!
 //! Why here: hyper pulls; whatever a body owns lives exactly as long as the client listens.
-//! Invariants: dropping the body of a modern stream cancels its request; an idle stream shows that it lives.
+//! Invariants: dropping the body of a modern stream cancels its request; an idle stream shows that it lives; no stream
+//! outlives its caller's proof of identity.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -61,24 +62,34 @@ impl HttpBody {
     }
 
     /// The rest of a modern exchange, of which `first` was taken already.
-    pub(super) fn modern(first: Option<Outbound>, exchange: Exchange, interval: Duration) -> Self {
-        Self(Kind::Modern(Box::new(Modern { first, exchange: Some(exchange), pulse: Pulse::new(interval) })))
+    pub(super) fn modern(first: Option<Outbound>, exchange: Exchange, pulse: Pulse) -> Self {
+        Self(Kind::Modern(Box::new(Modern { first, exchange: Some(exchange), pulse })))
     }
 
     /// A reader of a legacy stream.
-    pub(super) fn legacy(reader: Reader, interval: Duration) -> Self {
-        Self(Kind::Legacy(Box::new(Legacy { reader, pulse: Pulse::new(interval) })))
+    pub(super) fn legacy(reader: Reader, pulse: Pulse) -> Self {
+        Self(Kind::Legacy(Box::new(Legacy { reader, pulse })))
     }
 
     /// The stream of a pair of endpoints, and the session that it is.
-    pub(super) fn pair(session: PairBody, interval: Duration) -> Self {
-        Self(Kind::Pair(Box::new(Pair { session, pulse: Pulse::new(interval) })))
+    pub(super) fn pair(session: PairBody, pulse: Pulse) -> Self {
+        Self(Kind::Pair(Box::new(Pair { session, pulse })))
     }
 
     /// The standalone stream of a legacy session. The first bytes go out at once, or proxies hold the headers back.
-    pub(super) fn notices(notices: Notices, interval: Duration) -> Self {
-        let stream = NoticeStream { opening: Some(keep_alive()), notices, pulse: Pulse::new(interval) };
+    pub(super) fn notices(notices: Notices, pulse: Pulse) -> Self {
+        let stream = NoticeStream { opening: Some(keep_alive()), notices, pulse };
         Self(Kind::Notices(Box::new(stream)))
+    }
+
+    fn pulse(&mut self) -> Option<&mut Pulse> {
+        match &mut self.0 {
+            Kind::Whole(_) => None,
+            Kind::Modern(stream) => Some(&mut stream.pulse),
+            Kind::Legacy(stream) => Some(&mut stream.pulse),
+            Kind::Notices(stream) => Some(&mut stream.pulse),
+            Kind::Pair(stream) => Some(&mut stream.pulse),
+        }
     }
 }
 
@@ -102,6 +113,10 @@ impl Body for HttpBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if self.pulse().is_some_and(|pulse| pulse.has_ended(context)) {
+            // What the stream held goes with it, as if the client had gone.
+            self.0 = Kind::Whole(None);
+        }
         let data = match &mut self.0 {
             Kind::Whole(document) => document.take(),
             Kind::Modern(stream) => ready!(stream.poll_data(context)),
@@ -187,15 +202,23 @@ impl Modern {
     }
 }
 
-/// The sign of life of an idle stream. Its timer starts with the first wait.
-struct Pulse {
+/// The sign of life of an idle stream, and its end with the caller's proof of identity. The timer of the one starts with
+/// the first wait; there is one for the other only where the proof ends.
+pub(super) struct Pulse {
     interval: Duration,
     timer: Option<Pin<Box<Sleep>>>,
+    end: Option<Pin<Box<Sleep>>>,
 }
 
 impl Pulse {
-    const fn new(interval: Duration) -> Self {
-        Self { interval, timer: None }
+    /// Shows life at every `interval`, for as long as is `left`.
+    pub(super) fn new(interval: Duration, left: Option<Duration>) -> Self {
+        Self { interval, timer: None, end: left.map(|left| Box::pin(tokio::time::sleep(left))) }
+    }
+
+    /// Whether nothing more may be said; if not, whoever polls is woken then.
+    fn has_ended(&mut self, context: &mut Context<'_>) -> bool {
+        self.end.as_mut().is_some_and(|end| end.as_mut().poll(context).is_ready())
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Bytes> {

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcp_auth::AuthProvider;
+use mcp_auth::{AuthProvider, ProtectedResource};
 
 use crate::codec::origin::{AllowedHosts, AllowedOrigins};
 
@@ -14,6 +14,7 @@ use crate::codec::origin::{AllowedHosts, AllowedOrigins};
 #[must_use = "a configuration does nothing until a service uses it"]
 pub struct HttpConfig {
     pub(crate) auth: Arc<dyn AuthProvider>,
+    pub(crate) resource: Option<ProtectedResource>,
     pub(crate) path: Option<String>,
     pub(crate) origins: AllowedOrigins,
     pub(crate) hosts: AllowedHosts,
@@ -42,6 +43,7 @@ impl HttpConfig {
     pub fn new(auth: impl AuthProvider) -> Self {
         Self {
             auth: Arc::new(auth),
+            resource: None,
             path: Some("/mcp".to_owned()),
             origins: AllowedOrigins::loopback(),
             hosts: AllowedHosts::loopback(),
@@ -57,6 +59,15 @@ impl HttpConfig {
             replay_streams: 16,
             replay_bytes: 1024 * 1024,
         }
+    }
+
+    /// Serves the metadata document of the resource that this endpoint is (RFC 9728) to everyone, at
+    /// [`ProtectedResource::path`] and [`ProtectedResource::root_path`], whatever the other paths are; challenges say
+    /// where it is. Default: no document. Both are paths of the public host: a proxy or a router has to bring them here.
+    /// Have the provider demand tokens for the same [`ProtectedResource::resource`].
+    pub fn protected_resource(mut self, resource: ProtectedResource) -> Self {
+        self.resource = Some(resource);
+        self
     }
 
     /// The path of the endpoint, also served with a slash behind it. Default `/mcp`; anything else is 404.

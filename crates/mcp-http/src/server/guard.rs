@@ -10,11 +10,13 @@ use std::pin::pin;
 use bytes::{Bytes, BytesMut};
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, HeaderMap, HeaderName, HeaderValue, VARY,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ALLOW, CACHE_CONTROL, HeaderMap, HeaderName, HeaderValue,
+    VARY,
 };
 use http::request::Parts;
 use http::{Method, Response, StatusCode, Uri};
 use http_body::Body;
+use mcp_auth::ProtectedResource;
 use mcp_wire::{ErrorCode, RpcError, encode_error};
 
 use super::body::HttpBody;
@@ -99,6 +101,39 @@ pub(super) fn preflight(config: &HttpConfig) -> Response<HttpBody> {
     }
     headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
     response
+}
+
+/// The answer to a request for the metadata document, `None` to any other. It is for any page of any origin: it holds no
+/// secret, and who reads it is nobody yet.
+pub(super) fn metadata(config: &HttpConfig, request: &Parts) -> Option<Response<HttpBody>> {
+    let resource = config.resource.as_ref()?;
+    let path = request.uri.path();
+    if path != resource.path() && path != ProtectedResource::root_path() {
+        return None;
+    }
+    let mut response = match request.method {
+        // hyper leaves the body of an answer to HEAD out.
+        Method::GET | Method::HEAD => {
+            let mut response = json(StatusCode::OK, Bytes::copy_from_slice(resource.document().as_bytes()));
+            response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("public, max-age=300"));
+            response
+        }
+        Method::OPTIONS => {
+            let mut response = empty(StatusCode::NO_CONTENT);
+            let headers = response.headers_mut();
+            headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, HEAD, OPTIONS"));
+            headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("*"));
+            headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+            response
+        }
+        _ => {
+            let mut response = empty(StatusCode::METHOD_NOT_ALLOWED);
+            response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD, OPTIONS"));
+            response
+        }
+    };
+    response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    Some(response)
 }
 
 /// Lets the page at an allowed origin read the response.

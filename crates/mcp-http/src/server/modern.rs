@@ -35,6 +35,7 @@ pub(super) async fn answer(
     accepted: Accepted,
 ) -> Response<HttpBody> {
     let carrier = Headers { headers, version, streams: accepted.event_stream };
+    let expires_at = principal.expires_at();
     let peer = shared.server.peer(principal, Scope::Single);
     let mut exchange = peer.receive_from(Classified::from(message), &carrier);
     if exchange.is_over() {
@@ -44,8 +45,8 @@ pub(super) async fn answer(
         First::Item(Outbound::Response(frame, hint)) if accepted.takes_document() || hint != Hint::Ok => {
             respond(shared, frame, &hint)
         }
-        First::Item(item) => event_stream(HttpBody::modern(Some(item), exchange, shared.config.keep_alive)),
-        First::Late => event_stream(HttpBody::modern(None, exchange, shared.config.keep_alive)),
+        First::Item(item) => event_stream(HttpBody::modern(Some(item), exchange, shared.pulse(expires_at))),
+        First::Late => event_stream(HttpBody::modern(None, exchange, shared.pulse(expires_at))),
         // The server shut down while the call was under way.
         First::Nothing => empty(StatusCode::SERVICE_UNAVAILABLE),
     }
@@ -56,7 +57,7 @@ pub(super) fn respond(shared: &Shared, frame: bytes::Bytes, hint: &Hint) -> Resp
     let mut response = json(status(hint), frame);
     if let Hint::Forbidden { scopes } = hint {
         let needed = AuthError::InsufficientScope { needed: scopes.clone() };
-        if let Some(challenge) = shared.config.auth.challenge(&needed).www_authenticate {
+        if let Some(challenge) = shared.challenge_to(&needed).www_authenticate {
             response.headers_mut().insert(http::header::WWW_AUTHENTICATE, challenge);
         }
     }

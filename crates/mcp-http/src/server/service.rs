@@ -11,17 +11,18 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::SystemTime;
 
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body;
-use mcp_auth::{AuthError, AuthRequest};
+use mcp_auth::{AuthError, AuthRequest, Challenge};
 use mcp_core::{Principal, Server, Split};
 use mcp_wire::{Era, ErrorCode, Frame, Message};
 
-use super::body::HttpBody;
+use super::body::{HttpBody, Pulse};
 use super::config::HttpConfig;
 use super::guard::{self, PROTOCOL_VERSION, Place, empty, json, refusal};
 use super::legacy::{Pairs, SessionTable};
@@ -100,6 +101,9 @@ impl HttpService {
     {
         let (parts, body) = request.into_parts();
         let shared = &*self.0;
+        if let Some(response) = guard::metadata(&shared.config, &parts) {
+            return response;
+        }
         let Some(place) = guard::place(&shared.config, &parts) else { return empty(StatusCode::NOT_FOUND) };
         let origin = match guard::check_source(&shared.config, &parts.uri, &parts.headers) {
             Ok(origin) => origin.cloned(),
@@ -126,7 +130,7 @@ impl Shared {
         }
         let principal = match self.authenticate(parts, peer).await {
             Ok(principal) => principal,
-            Err(error) => return self.challenge(&error),
+            Err(error) => return self.refuse(&error),
         };
         match (place, &parts.method) {
             (Place::PairStream(messages), _) => legacy::open_pair(self, messages, principal, &parts.headers),
@@ -208,8 +212,23 @@ impl Shared {
         }
     }
 
-    fn challenge(&self, error: &AuthError) -> Response<HttpBody> {
+    /// What the provider says to a refused caller, who is led to the metadata where there are some.
+    pub(super) fn challenge_to(&self, error: &AuthError) -> Challenge {
         let challenge = self.config.auth.challenge(error);
+        match &self.config.resource {
+            Some(resource) => challenge.leading_to(resource),
+            None => challenge,
+        }
+    }
+
+    /// The sign of life and the end of a stream for a caller whose proof of identity holds until `expires_at`.
+    pub(super) fn pulse(&self, expires_at: Option<SystemTime>) -> Pulse {
+        let left = expires_at.map(|moment| self.server.time_until(moment));
+        Pulse::new(self.config.keep_alive, left)
+    }
+
+    fn refuse(&self, error: &AuthError) -> Response<HttpBody> {
+        let challenge = self.challenge_to(error);
         let mut response = Response::new(HttpBody::whole(Bytes::from(challenge.body.into_owned())));
         *response.status_mut() = challenge.status;
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

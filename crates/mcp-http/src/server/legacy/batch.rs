@@ -72,6 +72,7 @@ async fn in_session(
     (session, streams): Found,
     accepted: Accepted,
 ) -> Response<HttpBody> {
+    let expires_at = principal.expires_at();
     let peer = shared.server.peer(principal, Scope::Session(session.clone()));
     let exchanges = receive(&peer, messages, &Carried { streams: accepted.event_stream });
     if exchanges.is_empty() {
@@ -91,7 +92,7 @@ async fn in_session(
         let stream = streams.open();
         pump::start(ready, open, &session, &streams, &stream);
         let reader = Reader::from_start(stream, &session, shared.config.retry);
-        return event_stream(HttpBody::legacy(reader, shared.config.keep_alive));
+        return event_stream(HttpBody::legacy(reader, shared.pulse(expires_at)));
     }
     let (done, responses) = oneshot::channel();
     let ended = session.ended();

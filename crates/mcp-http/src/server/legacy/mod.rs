@@ -57,6 +57,7 @@ pub(super) async fn answer(
     }
     let owes_answer = message.is_request();
     let carrier = Carried { streams: accepted.event_stream };
+    let expires_at = principal.expires_at();
     let peer = shared.server.peer(principal, Scope::Session(session.clone()));
     let mut exchange = peer.receive_from(Classified::from(message), &carrier);
     if !owes_answer {
@@ -73,7 +74,7 @@ pub(super) async fn answer(
             pump::start(Vec::new(), vec![Started { exchange, first }], &session, &streams, &stream);
             if accepted.event_stream {
                 let reader = Reader::from_start(stream, &session, shared.config.retry);
-                return event_stream(HttpBody::legacy(reader, shared.config.keep_alive));
+                return event_stream(HttpBody::legacy(reader, shared.pulse(expires_at)));
             }
             match stream.response().await {
                 Some((frame, hint)) => respond(shared, frame, &hint),
@@ -100,10 +101,10 @@ pub(super) fn listen(shared: &Shared, principal: &Principal, headers: &HeaderMap
         && let Some(stream) = streams.find(place)
     {
         let reader = Reader::resumed(stream, &session, shared.config.retry, place);
-        return event_stream(HttpBody::legacy(reader, shared.config.keep_alive));
+        return event_stream(HttpBody::legacy(reader, shared.pulse(principal.expires_at())));
     }
     let notices = streams.listen(session, last_seen.is_some());
-    event_stream(HttpBody::notices(notices, shared.config.keep_alive))
+    event_stream(HttpBody::notices(notices, shared.pulse(principal.expires_at())))
 }
 
 /// A DELETE: the session ends, and everything in it.

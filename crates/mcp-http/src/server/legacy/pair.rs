@@ -97,6 +97,7 @@ pub(in crate::server) fn open(
         return unavailable("there are too many sessions; try again later");
     };
     let address = format!("{}{messages}?{SESSION_ID}={}", shared.config.public_prefix, entry.id);
+    let pulse = shared.pulse(principal.expires_at());
     let serving = Connection::new(shared.server.clone()).principal(principal).serve(Channels { received, said });
     event_stream(HttpBody::pair(
         PairBody {
@@ -105,7 +106,7 @@ pub(in crate::server) fn open(
             outbound,
             _entry: entry,
         },
-        shared.config.keep_alive,
+        pulse,
     ))
 }
 
