@@ -390,6 +390,22 @@ impl Events {
         self.comments
     }
 
+    /// The first `bytes` bytes of the stream as they are, or all of it; then its connection is cut.
+    ///
+    /// # Panics
+    /// When the stream is none.
+    pub async fn cut_after(mut self, bytes: usize) -> Vec<u8> {
+        let mut read = std::mem::take(&mut self.text).into_bytes();
+        while read.len() < bytes {
+            let Some(frame) = self.body.frame().await else { break };
+            if let Ok(data) = frame.expect("the stream ends in order").into_data() {
+                read.extend_from_slice(&data);
+            }
+        }
+        read.truncate(bytes);
+        read
+    }
+
     /// The next event, comments left out; `None` at the end of the stream.
     ///
     /// # Panics

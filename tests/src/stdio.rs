@@ -142,7 +142,8 @@ async fn read(mut reader: impl MessageReader, sorted: Arc<Mutex<Sorted>>, notice
 /// A notice of a session.
 fn is_unsolicited(message: &Value) -> bool {
     let method = message["method"].as_str().unwrap_or_default();
-    let tells = method.ends_with("/list_changed") || method == "notifications/resources/updated";
+    let tells = method.ends_with("/list_changed")
+        || matches!(method, "notifications/resources/updated" | "notifications/elicitation/complete");
     tells && message["params"]["_meta"][params::SUBSCRIPTION_ID].is_null()
 }
 

@@ -10,17 +10,19 @@ use std::time::Duration;
 use mcp_wire::capability::{ClientCapabilities, ClientCapability};
 use mcp_wire::params::Params;
 use mcp_wire::types::{Implementation, LogMessageParams, LoggingLevel, ProgressParams, ProgressToken};
-use mcp_wire::{Method, RawJson, RequestId, Revision, RpcError, Rules, encode_notification};
+use mcp_wire::{ErrorCode, Method, RawJson, RequestId, Revision, RpcError, Rules, encode_notification};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::exchange::{Outbound, Outbox};
+use crate::engine::rounds::open_visit;
 use crate::engine::sessions::Session;
 use crate::handler::Fault;
 use crate::protocol::answers::{Answers, OpenQuestion, QuestionDigest};
-use crate::question::{Question, Questions};
+use crate::question::{Elicited, Question, Questions, Visit};
 use crate::{HandlerError, Principal, Server};
 
 /// The request that a handler serves. Cheap to clone.
@@ -199,6 +201,16 @@ impl RequestContext {
             }
         }
         missing.map_or(Ok(answers), Err)
+    }
+
+    /// The error of a call that can only succeed once the user has been at a page, for a handler whose own records say
+    /// that the user has not. The client opens the page and calls again, when it likes.
+    ///
+    /// Clients of 2025-11-25 get -32042 with the visit, which needs a [name](Visit::named) for its completion to be told.
+    /// Newer ones are asked by a question with this `key`; if they were and the page was not finished, the call fails and
+    /// says so. Older ones are told where to go in the text of a failed result.
+    pub fn visit_first(&self, key: &str, visit: &Visit) -> HandlerError {
+        self.0.visit_first(key, visit).unwrap_or_else(|error| error)
     }
 
     /// A value made the first time and remembered from then on, however often the handler runs for this call.
@@ -386,6 +398,36 @@ impl CallState {
             attempt.misuse = Some(misuse);
         }
         Err(HandlerError::new(Fault::Unanswered))
+    }
+
+    fn visit_first(&self, key: &str, visit: &Visit) -> Result<HandlerError, HandlerError> {
+        let rules = self.rules();
+        if !rules.elicitation_extended {
+            let page = visit.worded(None)?;
+            return Ok(HandlerError::tell(format!("{} Open {} and call again.", page.message, page.url)));
+        }
+        if !rules.named_visits {
+            return Ok(match self.ask(key, visit)? {
+                Elicited::Accepted(()) => {
+                    HandlerError::tell("the page was opened and is not finished; call again later")
+                }
+                Elicited::Declined | Elicited::Cancelled => HandlerError::tell("this needs a page that was not opened"),
+            });
+        }
+        if !self.supports(&ClientCapability::ElicitationUrl) {
+            return Err(HandlerError::new(Fault::Missing(vec![ClientCapability::ElicitationUrl])));
+        }
+        let id = match visit.id() {
+            Some(id) => id.to_owned(),
+            None => crate::random::id().map_err(HandlerError::internal)?,
+        };
+        if let (Some(_), Some(session)) = (visit.id(), &self.session) {
+            open_visit(self, session, &id).map_err(HandlerError::rpc)?;
+        }
+        let page = visit.worded(Some(id))?;
+        let message = page.message.clone();
+        let error = RpcError::new(ErrorCode::URL_ELICITATION_REQUIRED, message);
+        Ok(HandlerError::rpc(error.with_data(json!({ "elicitations": [page] }))))
     }
 
     /// The answer that was given to this very question, checked against it.

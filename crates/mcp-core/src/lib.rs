@@ -58,6 +58,7 @@ pub use engine::exchange::{Exchange, Outbound};
 pub use engine::peer::{Peer, Scope};
 pub use engine::serve::{Connection, serve, serve_as};
 pub use engine::sessions::{OpenStream, Session, Sessions, SessionsFull};
+pub use engine::visits::NoSuchVisit;
 pub use extension::{Extension, ExtensionError, ExtensionMethod, ExtensionReply, ExtensionRequest, SubscriptionKind};
 pub use form::*;
 pub use handler::{Completer, HandlerError, PromptHandler, ResourceHandler, ResultExt, ToolHandler};

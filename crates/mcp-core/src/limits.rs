@@ -39,6 +39,10 @@ pub struct Limits {
     pub answer_wait: Duration,
     /// Requests to the client that one session may have open. Default 64. Beyond: -32603.
     pub pending_requests: usize,
+    /// Named visits that one owner may have open at a time; strangers count by session. Default 20. Beyond: -32603.
+    pub visits: usize,
+    /// How long a named visit can be completed. Default 15 minutes.
+    pub visit_lifetime: Duration,
     /// How long one attempt of a handler may run, unless the tool sets its own. Default 60 seconds. Beyond: -32603.
     pub call_timeout: Option<Duration>,
     /// How long a cancelled handler may take to notice, before it is dropped. Default 2 seconds.
@@ -75,6 +79,8 @@ impl Default for Limits {
             state_lifetime: Duration::from_secs(300),
             answer_wait: Duration::from_secs(300),
             pending_requests: 64,
+            visits: 20,
+            visit_lifetime: Duration::from_secs(15 * 60),
             call_timeout: Some(Duration::from_secs(60)),
             cancel_grace: Duration::from_secs(2),
             sessions: 10_000,

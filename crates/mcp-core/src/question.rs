@@ -4,18 +4,20 @@
 //! Invariants: an answer is checked against the question as it was asked; nothing unchecked reaches a handler.
 //! Spec: 2026-07-28 client/elicitation, client/sampling, client/roots
 
+mod visit;
+
 use std::marker::PhantomData;
 
 use mcp_wire::capability::ClientCapability;
-use mcp_wire::types::{
-    CreateMessageParams, CreateMessageResult, ElicitAction, ElicitResult, ElicitUrlParams, ListRootsResult, Root,
-};
+use mcp_wire::types::{CreateMessageParams, CreateMessageResult, ElicitAction, ElicitResult, ListRootsResult, Root};
 use mcp_wire::{Method, RawJson, Revision};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::form::FormSchema;
 use crate::{HandlerError, RequestContext};
+
+pub use self::visit::Visit;
 
 /// A question to the client. The kinds that the protocol knows are in this module.
 pub trait Question: Send {
@@ -150,48 +152,6 @@ struct FormParams<'a> {
 
 fn form_params(params: &FormParams<'_>) -> Result<RawJson, HandlerError> {
     RawJson::from_serialize(params).map_err(HandlerError::internal)
-}
-
-/// A link for the user to open: for everything that must not pass through the client, secrets first of all.
-///
-/// Accepting means that the user agreed to open it, not that anything was done there.
-#[derive(Clone, Debug)]
-pub struct Visit {
-    message: String,
-    url: String,
-}
-
-impl Visit {
-    /// A link with the reason why it should be opened. The URL should be `https` and hold no credentials.
-    pub fn new(message: impl Into<String>, url: impl Into<String>) -> Self {
-        Self { message: message.into(), url: url.into() }
-    }
-}
-
-impl Question for Visit {
-    type Answer = Elicited<()>;
-
-    const METHOD: &'static str = "elicitation/create";
-
-    fn needs(&self) -> Vec<ClientCapability> {
-        vec![ClientCapability::ElicitationUrl]
-    }
-
-    fn params(&self, revision: Revision) -> Result<RawJson, HandlerError> {
-        if !revision.rules().elicitation_extended {
-            return Err(HandlerError::tell("this client's protocol revision cannot open a link for its user"));
-        }
-        let params = ElicitUrlParams::new(self.message.clone(), self.url.clone());
-        RawJson::from_serialize(&params).map_err(HandlerError::internal)
-    }
-
-    fn accept(_asked: &RawJson, given: &RawJson) -> Result<Self::Answer, String> {
-        Ok(match elicited(given)?.action {
-            ElicitAction::Accept => Elicited::Accepted(()),
-            ElicitAction::Decline => Elicited::Declined,
-            _ => Elicited::Cancelled,
-        })
-    }
 }
 
 fn elicited(given: &RawJson) -> Result<ElicitResult, String> {

@@ -24,6 +24,7 @@ use crate::clock::Clock;
 use crate::engine::hub::{Change, Hub, Wants};
 use crate::engine::peer::{Ids, Peer, Scope};
 use crate::engine::sessions::{Agreement, Session};
+use crate::engine::visits::{NoSuchVisit, Visits};
 use crate::extension::{ExtensionError, Extensions};
 use crate::layer::CallLayer;
 use crate::limits::Limits;
@@ -65,6 +66,7 @@ struct Inner {
     /// Around every tool, those to come included.
     layers: Box<[Arc<dyn CallLayer>]>,
     hub: Arc<Hub>,
+    visits: Visits,
     keys: ArcSwap<KeyRing>,
     access: Access,
     closing: CancellationToken,
@@ -344,6 +346,20 @@ impl Server {
         self.0.hub.close();
         tokio::time::sleep(grace).await;
         self.0.root.cancel();
+    }
+
+    /// Tells the client that sent its user to a page, as a [`Visit`](crate::Visit) with this name, that the user is done
+    /// there. Once, and only for the principal who was asked; to be called by whoever serves the page.
+    ///
+    /// # Errors
+    /// When there is no such visit: unknown, completed, expired after [`Limits::visit_lifetime`], ended with its session,
+    /// or somebody else's. Which of these, is not told.
+    pub fn visit_completed(&self, id: &str, owner: &Principal) -> Result<(), NoSuchVisit> {
+        self.0.visits.complete(id, owner)
+    }
+
+    pub(crate) fn visits(&self) -> &Visits {
+        &self.0.visits
     }
 
     /// A token that is cancelled when the grace of a shutdown has passed; calls under way are cancelled by it.

@@ -59,6 +59,8 @@ pub struct Rules {
     pub elicitation: bool,
     /// URL elicitation, titled and multi-select enumerations, defaults on every kind of field.
     pub elicitation_extended: bool,
+    /// URL elicitations have names, their completion is told, and -32042 asks for them.
+    pub named_visits: bool,
     /// Sampling takes tools and several content blocks per message.
     pub sampling_tools: bool,
     /// An event with an id and empty data opens a stream, and the server may end a stream before its response.
@@ -147,6 +149,7 @@ const V2024_11_05: Rules = Rules {
     icons: false,
     elicitation: false,
     elicitation_extended: false,
+    named_visits: false,
     sampling_tools: false,
     polling: false,
     error_without_id: false,
@@ -162,6 +165,7 @@ const V2025_06_18: Rules = Rules { batches: false, structured: true, elicitation
 const V2025_11_25: Rules = Rules {
     icons: true,
     elicitation_extended: true,
+    named_visits: true,
     sampling_tools: true,
     polling: true,
     error_without_id: true,
@@ -172,6 +176,7 @@ const V2025_11_25: Rules = Rules {
 const V2026_07_28: Rules = Rules {
     era: Era::Modern,
     result_type: true,
+    named_visits: false,
     resource_missing: -32602,
     structured_any: true,
     polling: false,

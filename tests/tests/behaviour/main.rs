@@ -39,6 +39,7 @@ behaviours! {
     streams,
     subscriptions,
     tools,
+    visits,
 }
 
 #[cfg(test)]

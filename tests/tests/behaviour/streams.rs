@@ -18,6 +18,7 @@ lanes! {
     }
     http_legacy "a lost modern stream is a lost request" {
         a_lost_stream_goes_on_where_it_was_lost,
+        a_stream_cut_at_any_byte_goes_on_without_loss_or_repetition,
         a_finished_stream_is_kept_for_a_while,
         replay_is_of_one_stream_alone,
         a_place_that_nobody_knows_opens_the_standalone_stream,
@@ -130,6 +131,62 @@ async fn a_lost_stream_goes_on_where_it_was_lost(lane: Lane) {
     // Having been read is no reason to be gone.
     let mut third = resume(&client, &place).await;
     assert_eq!(message(&mut third).await.1, "3 of 1");
+}
+
+/// What a client has of a stream that was cut: the messages of whole events, and the last place it was told.
+fn whole_events(read: &[u8]) -> (Vec<Value>, Option<String>) {
+    let text = String::from_utf8_lossy(read);
+    let Some(end) = text.rfind("\n\n") else { return (Vec::new(), None) };
+    let (mut messages, mut place) = (Vec::new(), None);
+    for line in text[..end].lines() {
+        if let Some(id) = line.strip_prefix("id: ") {
+            place = Some(id.to_owned());
+        } else if let Some(data) = line.strip_prefix("data: ").filter(|data| !data.is_empty()) {
+            messages.push(serde_json::from_str(data).expect("an event is one message"));
+        }
+    }
+    (messages, place)
+}
+
+async fn a_stream_cut_at_any_byte_goes_on_without_loss_or_repetition(lane: Lane) {
+    let (server, gate) = server();
+    let server = server.build().unwrap();
+    for lane in lane.each_revision() {
+        let client = lane.host(&server).connect().await;
+        gate.add_permits(3);
+        let whole = post(&client, 1).await.cut_after(usize::MAX).await;
+        let (expected, _) = whole_events(&whole);
+        assert_eq!(expected.len(), 4, "three steps and the response");
+        let text = String::from_utf8(whole.clone()).unwrap();
+        let second = text.find("\"progress\":2").expect("the second step");
+        let said_by_then = second + text[second..].find("\n\n").unwrap() + 2;
+        let mut resumed = 0;
+        // Either everything is said before the client comes back, or the last step and the response after that.
+        for (late, said) in [(0, whole.len()), (1, said_by_then)] {
+            for cut in 0..=said {
+                let stream = post(&client, 1).await;
+                gate.add_permits(3 - late);
+                let (mut messages, place) = whole_events(&stream.cut_after(cut).await);
+                idle().await;
+                let again = match &place {
+                    Some(place) => Some(resume(&client, place).await),
+                    None => None,
+                };
+                gate.add_permits(late);
+                idle().await;
+                // Who was told no place has none to come back to.
+                let Some(mut again) = again else { continue };
+                resumed += 1;
+                while let Some(event) = again.next().await {
+                    if !event.data.is_empty() {
+                        messages.push(serde_json::from_str(&event.data).unwrap());
+                    }
+                }
+                assert_eq!(messages, expected, "{lane:?} cut after {cut} bytes, {late} steps late");
+            }
+        }
+        assert!(resumed > whole.len() / 2, "{resumed} cuts left a place to come back to");
+    }
 }
 
 async fn a_finished_stream_is_kept_for_a_while(lane: Lane) {

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use mcp_wire::types::MetaObject;
+use mcp_wire::types::{ElicitationCompleteParams, MetaObject};
 use mcp_wire::{Method, RequestId, encode_notification, params};
 use serde_json::json;
 
@@ -26,6 +26,8 @@ pub(crate) enum Change<'a> {
     Resource(&'a str),
     /// Of a kind that an extension brought, by its notification.
     Extension(&'a str),
+    /// The user of this one session is done at a page.
+    Visit(&'a str),
 }
 
 /// Every subscriber of a server.
@@ -74,6 +76,8 @@ struct Marks {
     resources: bool,
     uris: BTreeSet<String>,
     kinds: BTreeSet<Arc<str>>,
+    /// As many as may be open at a time.
+    visits: BTreeSet<String>,
 }
 
 /// A notice that is due.
@@ -84,6 +88,7 @@ pub(crate) enum Notice {
     Resources,
     Updated(String),
     Extension(Arc<str>),
+    Visited(String),
 }
 
 /// What a subscriber finds when it looks.
@@ -175,7 +180,7 @@ impl Subscriber {
         }
     }
 
-    fn mark(&self, change: Change<'_>) {
+    pub(crate) fn mark(&self, change: Change<'_>) {
         let waker = {
             let mut state = self.state();
             let marked = match change {
@@ -187,6 +192,7 @@ impl Subscriber {
                     let wanted = state.wants.kinds.get(kind).cloned();
                     wanted.is_some_and(|kind| state.marks.kinds.insert(kind))
                 }
+                Change::Visit(id) => state.marks.visits.insert(id.to_owned()),
             };
             if marked { state.waker.take() } else { None }
         };
@@ -242,6 +248,9 @@ impl Subscriber {
         if let Some(kind) = marks.kinds.pop_first() {
             return Poll::Ready(Due::Notice(Notice::Extension(kind)));
         }
+        if let Some(id) = marks.visits.pop_first() {
+            return Poll::Ready(Due::Notice(Notice::Visited(id)));
+        }
         if state.closing {
             return Poll::Ready(Due::Closing);
         }
@@ -262,6 +271,10 @@ impl Notice {
             Self::Prompts => (Method::PromptsListChanged.as_str(), tagged(meta)),
             Self::Resources => (Method::ResourcesListChanged.as_str(), tagged(meta)),
             Self::Extension(notification) => (&**notification, tagged(meta)),
+            Self::Visited(id) => {
+                let params = ElicitationCompleteParams::new(id.clone());
+                return encode_notification(Method::ElicitationComplete.as_str(), Some(&params)).ok();
+            }
             Self::Updated(uri) => {
                 let params = match meta {
                     Some(meta) => json!({ "uri": uri, "_meta": meta }),

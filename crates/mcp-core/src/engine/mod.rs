@@ -9,4 +9,5 @@ pub(crate) mod peer;
 pub(crate) mod rounds;
 pub(crate) mod serve;
 pub(crate) mod sessions;
+pub(crate) mod visits;
 pub(crate) mod worker;

@@ -8,13 +8,14 @@
 use std::borrow::Cow;
 use std::future::Future;
 
-use mcp_wire::types::{InputRequest, InputRequests, InputRequiredResult};
+use mcp_wire::types::{ElicitUrlParams, InputRequest, InputRequests, InputRequiredResult};
 use mcp_wire::{ErrorCode, Method, RawJson, RequestId, RpcError, encode_notification, encode_request};
 use serde_json::json;
 use tokio::sync::oneshot;
 
 use super::exchange::Outbound;
 use super::sessions::Session;
+use super::visits::Unopened;
 use crate::context::CallState;
 use crate::handler::Fault;
 use crate::protocol::answers::OpenQuestion;
@@ -149,7 +150,8 @@ async fn answer_in_place(state: &CallState, session: &Session, questions: Vec<Op
     for question in questions {
         let (id, answer) = session.request_client().map_err(|full| Halt::Rpc(internal(full.to_string())))?;
         let guard = Awaited { session, id };
-        let params = with_elicitation_id(&question.params).unwrap_or_else(|| question.params.clone());
+        let params = named_visit(state, session, &question.params).map_err(Halt::Rpc)?;
+        let params = params.unwrap_or_else(|| question.params.clone());
         let frame = encode_request(&guard.id, question.method, &params).map_err(|error| {
             tracing::error!(%error, "a request to the client could not be encoded");
             Halt::Rpc(RpcError::internal())
@@ -202,12 +204,27 @@ impl Drop for Awaited<'_> {
     }
 }
 
-/// A legacy URL elicitation carries an id of its own; a question has none, so that it can be asked again.
-fn with_elicitation_id(params: &RawJson) -> Option<RawJson> {
-    let mut members: serde_json::Map<String, serde_json::Value> = params.parse().ok()?;
-    if members.get("mode")?.as_str()? != "url" || members.contains_key("elicitationId") {
-        return None;
+/// A visit needs a name where the revision has them: the one that its handler gave it, under which it can be completed,
+/// or any. `None` for every other question.
+fn named_visit(state: &CallState, session: &Session, params: &RawJson) -> Result<Option<RawJson>, RpcError> {
+    if !state.rules().named_visits {
+        return Ok(None);
     }
-    members.insert("elicitationId".to_owned(), crate::random::id().ok()?.into());
-    RawJson::from_serialize(&members).ok()
+    let Ok(mut visit) = params.parse::<ElicitUrlParams>() else { return Ok(None) };
+    match &visit.elicitation_id {
+        Some(id) => open_visit(state, session, id)?,
+        None => visit.elicitation_id = Some(crate::random::id().map_err(|_| RpcError::internal())?),
+    }
+    RawJson::from_serialize(&visit).map(Some).map_err(|_| RpcError::internal())
+}
+
+/// Remembers a visit, so that it can be completed.
+pub(crate) fn open_visit(state: &CallState, session: &Session, id: &str) -> Result<(), RpcError> {
+    state.server.visits().open(id, session).map_err(|unopened| match unopened {
+        Unopened::TooMany => internal(format!("more than {} visits are open", state.server.limits().visits)),
+        Unopened::Taken => {
+            tracing::error!("two visits were given the same name");
+            RpcError::internal()
+        }
+    })
 }

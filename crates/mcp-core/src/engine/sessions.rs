@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::hub::{Due, Subscription};
+use super::hub::{Change, Due, Subscription};
 use super::peer::Ids;
 use crate::{ClientFacts, Principal};
 
@@ -208,6 +208,20 @@ impl Session {
         self.pending().complete(id);
     }
 
+    /// Tells the client that its user is done at a page; `false` when the session has ended.
+    pub(crate) fn visit_completed(&self, id: &str) -> bool {
+        let changes = self.0.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        changes.as_ref().is_some_and(|subscription| {
+            subscription.subscriber().mark(Change::Visit(id));
+            true
+        })
+    }
+
+    /// Finds the session as long as it has not ended, without keeping anything of it.
+    pub(crate) fn downgrade(&self) -> WeakSession {
+        WeakSession(Arc::downgrade(&self.0))
+    }
+
     /// Hands the client's answer to whoever waits; an answer nobody waits for is ignored.
     pub(crate) fn answered(&self, response: Response) {
         let Some(waiting) = response.id.and_then(|id| self.pending().complete(&id)) else { return };
@@ -224,6 +238,23 @@ impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The id is a secret of its owner.
         f.debug_struct("Session").field("revision", &self.0.revision).finish_non_exhaustive()
+    }
+}
+
+/// A session that may have ended.
+pub(crate) struct WeakSession(Weak<Live>);
+
+impl WeakSession {
+    pub(crate) fn upgrade(&self) -> Option<Session> {
+        self.0.upgrade().filter(|live| !live.token.is_cancelled()).map(Session)
+    }
+
+    pub(crate) fn is_alive(&self) -> bool {
+        self.upgrade().is_some()
+    }
+
+    pub(crate) fn is(&self, session: &Session) -> bool {
+        std::ptr::eq(self.0.as_ptr(), Arc::as_ptr(&session.0))
     }
 }
 

@@ -17,6 +17,7 @@ use super::{Inner, Offer, Offers, RegistrationError, Server};
 use crate::access::{Access, AccessPolicy};
 use crate::clock::Clock;
 use crate::engine::hub::Hub;
+use crate::engine::visits::Visits;
 use crate::extension::{Extension, Extensions};
 use crate::layer::CallLayer;
 use crate::limits::Limits;
@@ -251,6 +252,7 @@ impl ServerBuilder {
         };
         let (modern, legacy) = (of_era(Era::Modern), of_era(Era::Legacy));
         let listed = modern.iter().chain(&legacy).copied().collect();
+        let (visits, visit_lifetime) = (self.limits.visits, self.limits.visit_lifetime);
         let info_json = if self.hide_info { None } else { serde_json::to_string(&self.info).ok() };
         Ok(Server(Arc::new(Inner {
             info_json,
@@ -270,6 +272,7 @@ impl ServerBuilder {
             blocking,
             layers: self.layers.into(),
             hub: Arc::new(Hub::default()),
+            visits: Visits::new(visits, visit_lifetime),
             keys: ArcSwap::from_pointee(keys),
             access: self.access,
             closing: CancellationToken::new(),
