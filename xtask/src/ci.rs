@@ -12,22 +12,6 @@ use anyhow::{Context as _, ensure};
 use crate::process::now;
 use crate::{Reported, cargo, options, refuse_leftovers};
 
-/// Combinations of features that nothing else builds: every row must compile without a warning.
-const FEATURES: [&[&str]; 12] = [
-    &["--package", "mcp-core", "--no-default-features"],
-    &["--package", "mcp-core", "--no-default-features", "--features", "schemars"],
-    &["--package", "mcp-core", "--no-default-features", "--features", "jsonschema"],
-    &["--package", "mcp-core", "--no-default-features", "--features", "testing"],
-    &["--package", "mcp-auth", "--no-default-features"],
-    &["--package", "mcp-auth", "--no-default-features", "--features", "fetch"],
-    &["--package", "mcp-auth"],
-    &["--package", "mcp-auth", "--features", "jwt"],
-    &["--package", "mcp-auth", "--features", "introspection"],
-    &["--package", "mcp-auth", "--features", "api-key"],
-    &["--package", "mcp-auth", "--features", "basic"],
-    &["--package", "mcp-http", "--no-default-features"],
-];
-
 /// Example programs that end with their input, of which there is none here; the other examples run as tests.
 const EXAMPLES: [&[&str]; 3] = [
     &["--package", "mcp-stdio", "--example", "echo-stdio"],
@@ -122,7 +106,6 @@ fn steps(nextest: bool) -> Vec<Step> {
         // Doc tests are their own step.
         (Counts::Libtest, vec!["test", "--workspace", "--all-targets", "--no-fail-fast"])
     };
-    let features = |row: &&[&'static str]| [&["clippy", "--quiet"], *row, &["--", "--deny", "warnings"]].concat();
     let xtask = |arguments: &[&'static str]| [&["run", "--quiet", "--package", "xtask", "--"], arguments].concat();
     vec![
         step("fmt", vec![vec!["fmt", "--all", "--check"]]),
@@ -131,7 +114,7 @@ fn steps(nextest: bool) -> Vec<Step> {
         step("doc", vec![vec!["doc", "--workspace", "--no-deps"]]),
         Step { name: "test", commands: vec![test], counts: Some(counts) },
         Step { name: "doctest", commands: vec![vec!["test", "--doc", "--workspace"]], counts: Some(Counts::Libtest) },
-        step("features", FEATURES.iter().map(features).collect()),
+        step("features", vec![xtask(&["features"])]),
         step("examples", EXAMPLES.iter().map(|row| [&["run", "--quiet"], *row].concat()).collect()),
         step("conformance", vec![xtask(&["conformance", "--side", "server"])]),
         step("interop", vec![xtask(&["interop", "--with", "python"])]),

@@ -9,7 +9,9 @@ mod bench;
 mod checks;
 mod ci;
 mod conformance;
+mod features;
 mod interop;
+mod night;
 mod node;
 mod process;
 mod tidy;
@@ -41,6 +43,12 @@ usage: cargo xtask COMMAND [OPTIONS]
   interop      official clients against the sample server, over HTTP and stdio, in both eras
     --with CLIENT     python, typescript, inspector or all; installed by the command itself
     --all-versions    older versions of the SDKs as well, with what they can do
+
+  features     every combination of each library's features compiles without a warning
+    --list            print the combinations
+
+  night        what takes too long for every change; the report goes to bench/NIGHT.md
+    --only STEP       only this step (repeatable)
 
   bench        cost of a request against the kept budget; `cargo xtask bench` lists its options
 
@@ -85,7 +93,9 @@ fn main() -> ExitCode {
             "bench" => bench::run(rest),
             "ci" => ci::run(rest),
             "conformance" => conformance::run(rest),
+            "features" => features::run(rest),
             "interop" => interop::run(rest),
+            "night" => night::run(rest),
             "tidy" => tidy::run(rest),
             "verify-tests" => verify_tests::run(rest),
             unknown => Err(anyhow::anyhow!("no command is called `{unknown}`\n\n{HELP}")),
