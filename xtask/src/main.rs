@@ -4,6 +4,7 @@
 //! Invariants: exit 0 is success, 1 a failure, 3 that a tool is missing and nothing was judged (`NOT RUN`).
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line program: printing is its job")]
 
+mod auth_timing;
 mod baseline;
 mod bench;
 mod checks;
@@ -39,6 +40,8 @@ usage: cargo xtask COMMAND [OPTIONS]
   verify-tests breaks one rule at a time in a copy of the source; each time a test has to fail
     --only NAME       only this mutation of xtask/mutations.toml (repeatable)
     --list            print the mutations' names and rules
+
+  auth-timing  whether the time of a refusal tells unknown credentials from wrong ones; takes half a minute
 
   interop      official clients against the sample server, over HTTP and stdio, in both eras
     --with CLIENT     python, typescript, inspector or all; installed by the command itself
@@ -90,6 +93,7 @@ fn main() -> ExitCode {
                 println!("{HELP}");
                 Ok(())
             }
+            "auth-timing" => auth_timing::run(rest),
             "bench" => bench::run(rest),
             "ci" => ci::run(rest),
             "conformance" => conformance::run(rest),

@@ -18,11 +18,12 @@ use crate::{Reported, cargo, options, refuse_leftovers, root};
 const REPORT: &str = "bench/NIGHT.md";
 
 /// The steps, in order: a name and the arguments of `cargo xtask`.
-const STEPS: [(&str, &[&str]); 6] = [
+const STEPS: [(&str, &[&str]); 7] = [
     ("conformance", &["conformance", "--side", "server"]),
     ("interop", &["interop", "--with", "all", "--all-versions"]),
     ("fuzz", &["fuzz", "--seconds", "300"]),
     ("verify-tests", &["verify-tests"]),
+    ("auth-timing", &["auth-timing"]),
     ("counts", &["bench", "--counts", "--check"]),
     ("bench", &["bench", "--build-time", "--write"]),
 ];
