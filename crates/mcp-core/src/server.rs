@@ -362,6 +362,12 @@ impl Server {
         &self.0.visits
     }
 
+    /// Whether a shutdown has begun.
+    #[must_use]
+    pub fn is_closing(&self) -> bool {
+        self.0.closing.is_cancelled()
+    }
+
     /// A token that is cancelled when the grace of a shutdown has passed; calls under way are cancelled by it.
     #[must_use]
     pub fn stopped(&self) -> CancellationToken {

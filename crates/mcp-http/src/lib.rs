@@ -1,7 +1,7 @@
 //! Streamable HTTP for the Model Context Protocol, on hyper.
 //!
 //! [`server::HttpService`] serves every revision on one path, decided request by request; it is a
-//! [`tower_service::Service`] and mounts anywhere. [`server::Listener`] is a ready-made HTTP/1.1 listener for it.
+//! [`tower_service::Service`] and mounts anywhere. [`server::Listener`] is a ready-made listener for it.
 //!
 //! ```no_run
 //! use mcp_core::{Server, Tool};

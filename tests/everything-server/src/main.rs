@@ -57,17 +57,21 @@ fn serve_stdio(limits: Limits) -> Result<(), Box<dyn Error>> {
     Ok(mcp_stdio::run(everything_server::server(limits)?)?)
 }
 
-/// Serves until a signal ends it; calls under way get time to finish.
+/// Serves until a signal ends it; calls under way get time to finish, unless a second signal comes.
 #[tokio::main]
 async fn serve_http(address: SocketAddr, limits: Limits) -> Result<(), Box<dyn Error>> {
     // Before anybody can know that the server is there, so that no signal is missed.
-    let ended = end_signal()?;
+    let (mut ended, mut cut) = (EndSignals::new()?, EndSignals::new()?);
     // The pair of endpoints is for clients of the first revision.
     let config = HttpConfig::new(mcp_auth::Anonymous).sse_pair("/sse", "/messages");
     let service = HttpService::new(everything_server::server(limits)?, config);
     let listener = Listener::bind(address, service).await?;
     writeln!(io::stdout(), "listening on http://{}/mcp", listener.local_addr()?)?;
-    listener.run(ended).await;
+    let twice = async {
+        cut.next().await;
+        cut.next().await;
+    };
+    listener.run_until(ended.next(), twice).await;
     Ok(())
 }
 
@@ -105,27 +109,41 @@ fn write_log_to_stderr() {
         .init();
 }
 
-/// Completes on SIGTERM or Ctrl-C.
+/// SIGTERM and Ctrl-C, one after the other.
 #[cfg(unix)]
-fn end_signal() -> io::Result<impl Future<Output = ()>> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    Ok(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-    })
+struct EndSignals {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
 }
 
-/// Completes on Ctrl-C.
+#[cfg(unix)]
+impl EndSignals {
+    fn new() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// Ctrl-C, one after the other.
 #[cfg(not(unix))]
-fn end_signal() -> io::Result<impl Future<Output = ()>> {
-    let mut interrupt = tokio::signal::windows::ctrl_c()?;
-    Ok(async move {
-        interrupt.recv().await;
-    })
+struct EndSignals(tokio::signal::windows::CtrlC);
+
+#[cfg(not(unix))]
+impl EndSignals {
+    fn new() -> io::Result<Self> {
+        Ok(Self(tokio::signal::windows::ctrl_c()?))
+    }
+
+    async fn next(&mut self) {
+        self.0.recv().await;
+    }
 }
 
 fn fail(status: u8, problem: &str) -> ExitCode {

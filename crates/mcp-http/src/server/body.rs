@@ -18,6 +18,7 @@ use http_body::{Body, Frame, SizeHint};
 use mcp_core::{Exchange, Outbound};
 use tokio::time::{Instant, Sleep};
 
+use super::in_flight::Counted;
 use super::legacy::{Notices, PairBody, Reader};
 use crate::codec::sse::{Event, keep_alive};
 
@@ -38,11 +39,13 @@ struct Modern {
     /// Dropped with the body, or as soon as the last event is out.
     exchange: Option<Exchange>,
     pulse: Pulse,
+    _counted: Option<Counted>,
 }
 
 struct Legacy {
     reader: Reader,
     pulse: Pulse,
+    _counted: Option<Counted>,
 }
 
 struct Pair {
@@ -63,12 +66,12 @@ impl HttpBody {
 
     /// The rest of a modern exchange, of which `first` was taken already.
     pub(super) fn modern(first: Option<Outbound>, exchange: Exchange, pulse: Pulse) -> Self {
-        Self(Kind::Modern(Box::new(Modern { first, exchange: Some(exchange), pulse })))
+        Self(Kind::Modern(Box::new(Modern { first, exchange: Some(exchange), pulse, _counted: None })))
     }
 
     /// A reader of a legacy stream.
     pub(super) fn legacy(reader: Reader, pulse: Pulse) -> Self {
-        Self(Kind::Legacy(Box::new(Legacy { reader, pulse })))
+        Self(Kind::Legacy(Box::new(Legacy { reader, pulse, _counted: None })))
     }
 
     /// The stream of a pair of endpoints, and the session that it is.
@@ -80,6 +83,16 @@ impl HttpBody {
     pub(super) fn notices(notices: Notices, pulse: Pulse) -> Self {
         let stream = NoticeStream { opening: Some(keep_alive()), notices, pulse };
         Self(Kind::Notices(Box::new(stream)))
+    }
+
+    /// A stream with a call under way keeps the place of its request; a document gives it back.
+    pub(super) fn counted(mut self, counted: Counted) -> Self {
+        match &mut self.0 {
+            Kind::Modern(stream) => stream._counted = Some(counted),
+            Kind::Legacy(stream) => stream._counted = Some(counted),
+            Kind::Whole(_) | Kind::Notices(_) | Kind::Pair(_) => {}
+        }
+        self
     }
 
     fn pulse(&mut self) -> Option<&mut Pulse> {

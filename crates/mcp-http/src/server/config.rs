@@ -18,9 +18,13 @@ pub struct HttpConfig {
     pub(crate) path: Option<String>,
     pub(crate) origins: AllowedOrigins,
     pub(crate) hosts: AllowedHosts,
+    /// Whether hosts, and whether origins, were chosen and are no default.
+    pub(crate) named: (bool, bool),
     pub(crate) sessions: bool,
     pub(crate) pair: Option<PairPaths>,
     pub(crate) public_prefix: String,
+    pub(crate) health: bool,
+    pub(crate) max_in_flight: usize,
     pub(crate) max_body_bytes: usize,
     pub(crate) body_timeout: Duration,
     pub(crate) sse_after: Duration,
@@ -47,9 +51,12 @@ impl HttpConfig {
             path: Some("/mcp".to_owned()),
             origins: AllowedOrigins::loopback(),
             hosts: AllowedHosts::loopback(),
+            named: (false, false),
             sessions: true,
             pair: None,
             public_prefix: String::new(),
+            health: false,
+            max_in_flight: 1024,
             max_body_bytes: 16 * 1024 * 1024,
             body_timeout: Duration::from_secs(60),
             sse_after: Duration::from_secs(2),
@@ -87,6 +94,7 @@ impl HttpConfig {
     /// header pass.
     pub fn allowed_origins(mut self, origins: AllowedOrigins) -> Self {
         self.origins = origins;
+        self.named.1 = true;
         self
     }
 
@@ -94,6 +102,7 @@ impl HttpConfig {
     /// without the header pass.
     pub fn allowed_hosts(mut self, hosts: AllowedHosts) -> Self {
         self.hosts = hosts;
+        self.named.0 = true;
         self
     }
 
@@ -117,6 +126,21 @@ impl HttpConfig {
     pub fn public_prefix(mut self, prefix: impl Into<String>) -> Self {
         let prefix = prefix.into();
         self.public_prefix = prefix.trim_end_matches('/').to_owned();
+        self
+    }
+
+    /// Tells everyone, whatever the host, whether the process lives (`/healthz`: 200) and whether it takes requests
+    /// (`/readyz`: 200, and 503 once a shutdown has begun). Default: neither path is served.
+    pub fn health(mut self) -> Self {
+        self.health = true;
+        self
+    }
+
+    /// Requests under way at a time, of all callers together, from their head to the end of their response. Default 1,024.
+    /// Beyond: 503 with `Retry-After`, before the caller is authenticated and the body is read. Streams on which no call
+    /// is under way are counted elsewhere: sessions and subscriptions in [`Limits`](mcp_core::Limits).
+    pub fn max_in_flight(mut self, requests: usize) -> Self {
+        self.max_in_flight = requests.max(1);
         self
     }
 

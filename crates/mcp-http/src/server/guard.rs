@@ -11,7 +11,7 @@ use bytes::{Bytes, BytesMut};
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ALLOW, CACHE_CONTROL, HeaderMap, HeaderName, HeaderValue,
-    VARY,
+    RETRY_AFTER, VARY,
 };
 use http::request::Parts;
 use http::{Method, Response, StatusCode, Uri};
@@ -134,6 +134,31 @@ pub(super) fn metadata(config: &HttpConfig, request: &Parts) -> Option<Response<
     };
     response.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     Some(response)
+}
+
+/// The answer to a probe of whoever runs the server, `None` to anything else. Probes call by addresses, so they come before
+/// the check of the host; what they learn is no secret.
+pub(super) fn health(config: &HttpConfig, request: &Parts, is_ready: bool) -> Option<Response<HttpBody>> {
+    let status = match request.uri.path() {
+        _ if !config.health => return None,
+        "/readyz" if !is_ready => StatusCode::SERVICE_UNAVAILABLE,
+        "/healthz" | "/readyz" => StatusCode::OK,
+        _ => return None,
+    };
+    if matches!(request.method, Method::GET | Method::HEAD) {
+        return Some(empty(status));
+    }
+    let mut response = empty(StatusCode::METHOD_NOT_ALLOWED);
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+    Some(response)
+}
+
+/// The answer to a request for which there is no place.
+pub(super) fn overloaded() -> Response<HttpBody> {
+    let text = "too many requests are under way; try again";
+    let mut response = refusal(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::INTERNAL_ERROR, text);
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+    response
 }
 
 /// Lets the page at an allowed origin read the response.

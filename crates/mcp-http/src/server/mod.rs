@@ -5,6 +5,7 @@
 mod body;
 mod config;
 mod guard;
+mod in_flight;
 mod legacy;
 mod listen;
 mod modern;
@@ -12,7 +13,9 @@ mod service;
 
 pub use body::HttpBody;
 pub use config::HttpConfig;
-pub use listen::Listener;
+pub use listen::{ListenError, Listener};
+#[cfg(feature = "tls")]
+pub use listen::{Tls, TlsError};
 pub use service::HttpService;
 
 pub use crate::codec::origin::{AllowedHosts, AllowedOrigins, InvalidEntry};

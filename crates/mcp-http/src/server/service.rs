@@ -25,6 +25,7 @@ use mcp_wire::{Era, ErrorCode, Frame, Message};
 use super::body::{HttpBody, Pulse};
 use super::config::HttpConfig;
 use super::guard::{self, PROTOCOL_VERSION, Place, empty, json, refusal};
+use super::in_flight::{Counted, InFlight};
 use super::legacy::{Pairs, SessionTable};
 use super::{legacy, modern};
 use crate::codec::accept::{Accepted, content_type_is_json};
@@ -39,6 +40,7 @@ pub(super) struct Shared {
     pub(super) config: HttpConfig,
     pub(super) sessions: SessionTable,
     pub(super) pairs: Arc<Pairs>,
+    in_flight: InFlight,
 }
 
 impl HttpService {
@@ -50,7 +52,7 @@ impl HttpService {
         let limits = server.limits();
         let sessions = SessionTable::new(limits.sessions, limits.session_idle);
         let pairs = Arc::new(Pairs::new(limits.sessions));
-        Self(Arc::new(Shared { server, config, sessions, pairs }))
+        Self(Arc::new(Shared { server, config, sessions, pairs, in_flight: InFlight::default() }))
     }
 
     /// The server behind the endpoint.
@@ -63,6 +65,11 @@ impl HttpService {
     #[must_use]
     pub fn path(&self) -> Option<&str> {
         self.0.config.path.as_deref()
+    }
+
+    /// Whether the configuration says under which names the endpoint is called and which pages may call it.
+    pub(super) fn names_callers(&self) -> bool {
+        self.0.config.named == (true, true)
     }
 
     /// How many legacy sessions are open, idle ones that nobody has ended yet included.
@@ -104,6 +111,9 @@ impl HttpService {
         if let Some(response) = guard::metadata(&shared.config, &parts) {
             return response;
         }
+        if let Some(response) = guard::health(&shared.config, &parts, !shared.server.is_closing()) {
+            return response;
+        }
         let Some(place) = guard::place(&shared.config, &parts) else { return empty(StatusCode::NOT_FOUND) };
         let origin = match guard::check_source(&shared.config, &parts.uri, &parts.headers) {
             Ok(origin) => origin.cloned(),
@@ -128,6 +138,7 @@ impl Shared {
             (Place::Endpoint, &Method::GET | &Method::DELETE) if self.config.sessions => {}
             _ => return self.wrong_method(place),
         }
+        let Some(counted) = self.in_flight.enter(self.config.max_in_flight) else { return guard::overloaded() };
         let principal = match self.authenticate(parts, peer).await {
             Ok(principal) => principal,
             Err(error) => return self.refuse(&error),
@@ -140,7 +151,7 @@ impl Shared {
             },
             (Place::Endpoint, &Method::GET) => legacy::listen(self, &principal, &parts.headers),
             (Place::Endpoint, &Method::DELETE) => legacy::end(self, &principal, &parts.headers),
-            (Place::Endpoint, _) => self.post(principal, &parts.headers, body).await,
+            (Place::Endpoint, _) => self.post(principal, &parts.headers, body, counted).await,
         }
     }
 
@@ -155,7 +166,7 @@ impl Shared {
         guard::read_body(&self.config, body).await
     }
 
-    async fn post<B>(&self, principal: Principal, headers: &HeaderMap, body: B) -> Response<HttpBody>
+    async fn post<B>(&self, principal: Principal, headers: &HeaderMap, body: B, counted: Counted) -> Response<HttpBody>
     where
         B: Body<Data = Bytes>,
     {
@@ -183,14 +194,18 @@ impl Shared {
         let message = match Frame::decode(&body, self.server.limits().decode()) {
             Frame::One(message) => message,
             Frame::Batch(elements) => {
-                return legacy::answer_batch(self, principal, elements, headers, declared, accepted).await;
+                let response = legacy::answer_batch(self, principal, elements, headers, declared, accepted).await;
+                return response.map(|body| body.counted(counted));
             }
             Frame::Malformed(error) => {
                 return json(StatusCode::BAD_REQUEST, mcp_wire::encode_error(error.id(), &error.to_rpc(), false));
             }
         };
         let owes_answer = matches!(message, Message::Request(_));
-        match self.server.classify(message, declared).split() {
+        // What only listens is a subscription, and counted as one.
+        let listens =
+            matches!(&message, Message::Request(request) if request.method == mcp_wire::Method::SubscriptionsListen);
+        let response = match self.server.classify(message, declared).split() {
             Split::Modern(message) => modern::answer(self, principal, message, headers, version, accepted).await,
             Split::Legacy(message) => legacy::answer(self, principal, message, headers, declared, accepted).await,
             Split::Refused(rejection) => {
@@ -198,7 +213,8 @@ impl Shared {
                 let frame = mcp_wire::encode_error(id, &rejection.error, false);
                 modern::respond(self, frame, &rejection.hint)
             }
-        }
+        };
+        if listens { response } else { response.map(|body| body.counted(counted)) }
     }
 
     async fn authenticate(&self, parts: &Parts, peer: Option<SocketAddr>) -> Result<Principal, AuthError> {

@@ -1,0 +1,166 @@
+//! One connection: its handshake, its protocol, its requests, its end.
+//!
+//! Why here: the only place that knows which protocols hyper speaks for us, and within which bounds.
+//! Invariants: whatever a connection waits for from its peer has an end; what it is told to end, ends.
+
+use std::convert::Infallible;
+use std::future::{Future, poll_fn};
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio_util::task::TaskTracker;
+
+use super::socket::Stream;
+use super::watch::{Busy, Ending, Open};
+use crate::server::body::HttpBody;
+use crate::server::service::HttpService;
+
+/// Bytes of a request head over HTTP/1.1. Beyond: 431.
+pub(super) const MAX_HEAD: usize = 128 * 1024;
+
+/// What every connection of a listener has in common.
+pub(super) struct Serving {
+    pub(super) service: HttpService,
+    pub(super) protocols: Protocols,
+    #[cfg(feature = "tls")]
+    pub(super) tls: Option<(super::Tls, std::time::Duration)>,
+}
+
+impl Serving {
+    /// Serves a connection until either side ends it.
+    pub(super) async fn serve(&self, stream: Stream, peer: Option<SocketAddr>, mut open: Open) {
+        #[cfg(feature = "tls")]
+        let Some(stream) = self.secure(stream, &mut open).await else { return };
+        let watched = open.watched();
+        let handler = service_fn(move |request| {
+            let (service, busy) = (self.service.clone(), Busy::begin(&watched));
+            async move {
+                let response = service.respond_to(request, peer).await;
+                Ok::<_, Infallible>(response.map(|body| BusyBody { body, _busy: busy }))
+            }
+        });
+        let mut connection = pin!(self.protocols.0.serve_connection(TokioIo::new(stream), handler));
+        let mut draining = false;
+        let ended = poll_fn(|context| {
+            match open.poll(context) {
+                Ending::Cut => return Poll::Ready(None),
+                Ending::Drain if !draining => {
+                    draining = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+                Ending::Drain | Ending::None => {}
+            }
+            connection.as_mut().poll(context).map(Some)
+        });
+        if let Some(Err(error)) = ended.await {
+            tracing::debug!(%error, "a connection ended with an error");
+        }
+    }
+
+    /// The secured connection, unless the peer takes too long or the end is near: nothing was promised yet.
+    #[cfg(feature = "tls")]
+    async fn secure(&self, stream: Stream, open: &mut Open) -> Option<Stream> {
+        let Some((tls, timeout)) = &self.tls else { return Some(stream) };
+        let mut handshake = pin!(tokio::time::timeout(*timeout, tls.accept(stream)));
+        let secured = poll_fn(|context| match open.poll(context) {
+            Ending::None => handshake.as_mut().poll(context).map(Some),
+            Ending::Drain | Ending::Cut => Poll::Ready(None),
+        });
+        match secured.await? {
+            Ok(Ok(secured)) => return Some(Box::new(secured)),
+            Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
+            Err(_) => tracing::debug!("a TLS handshake took too long"),
+        }
+        None
+    }
+}
+
+/// What is spoken, and within which bounds.
+#[cfg(not(feature = "http2"))]
+pub(super) struct Protocols(hyper::server::conn::http1::Builder);
+
+/// What is spoken, and within which bounds. The first bytes decide.
+#[cfg(feature = "http2")]
+pub(super) struct Protocols(hyper_util::server::conn::auto::Builder<Tracked>);
+
+impl Protocols {
+    #[cfg(not(feature = "http2"))]
+    pub(super) fn new(_tasks: &TaskTracker) -> Self {
+        let mut protocols = hyper::server::conn::http1::Builder::new();
+        // A request head has to fit into the buffer; bodies are read through it piece by piece.
+        protocols.max_buf_size(MAX_HEAD);
+        Self(protocols)
+    }
+
+    #[cfg(feature = "http2")]
+    pub(super) fn new(tasks: &TaskTracker) -> Self {
+        let mut protocols = hyper_util::server::conn::auto::Builder::new(Tracked::new(tasks));
+        protocols.http1().max_buf_size(MAX_HEAD);
+        protocols
+            .http2()
+            .timer(hyper_util::rt::TokioTimer::new())
+            .max_concurrent_streams(super::http2::STREAMS)
+            .max_pending_accept_reset_streams(super::http2::RESETS)
+            .max_local_error_reset_streams(super::http2::FAULTS)
+            .max_header_list_size(super::http2::HEADER_LIST)
+            .initial_stream_window_size(super::http2::STREAM_WINDOW)
+            .initial_connection_window_size(super::http2::CONNECTION_WINDOW)
+            .max_send_buf_size(super::http2::SEND_BUFFER)
+            .keep_alive_interval(super::http2::PING_INTERVAL)
+            .keep_alive_timeout(super::http2::PING_TIMEOUT);
+        Self(protocols)
+    }
+}
+
+/// Runs the requests of HTTP/2 connections as tasks that the listener waits for.
+#[cfg(feature = "http2")]
+#[derive(Clone)]
+pub(super) struct Tracked(TaskTracker);
+
+#[cfg(feature = "http2")]
+impl Tracked {
+    pub(super) fn new(tasks: &TaskTracker) -> Self {
+        Self(tasks.clone())
+    }
+}
+
+#[cfg(feature = "http2")]
+impl<F> hyper::rt::Executor<F> for Tracked
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    fn execute(&self, task: F) {
+        self.0.spawn(task);
+    }
+}
+
+/// A response's body, which keeps its connection busy.
+struct BusyBody {
+    body: HttpBody,
+    _busy: Busy,
+}
+
+impl Body for BusyBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
