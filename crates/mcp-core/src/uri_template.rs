@@ -2,7 +2,7 @@
 //!
 //! Why here: the crates for RFC 6570 expand only; reading a resource needs the inverse, over the same parsed parts.
 //! Invariants: matching takes time linear in the address for a given template, whatever either holds; what a match yields
-//! expands to an equivalent address.
+//! expands to an equivalent address, unless it looks escaped still and stands where expanding passes escapes through.
 //! Spec: 2026-07-28 server/resources, "Resource Templates"; RFC 6570, sections 2 and 3
 
 use std::cmp::Reverse;
@@ -28,7 +28,8 @@ pub const MAX_URI_BYTES: usize = 128 * 1024;
 /// - `{v}` and `{+v}` take at least one character. `{v}` takes none of `/`, `?` and `#`; `{+v}` takes any. The other forms
 ///   may be missing, and their variables are then absent.
 /// - Where the text leaves a choice, earlier expressions take as little as they can.
-/// - Values are percent-decoded once. A broken escape, or bytes that are not UTF-8, match nothing.
+/// - Values are percent-decoded once. A broken escape, or bytes that are not UTF-8, match nothing. So `%2541` is the value
+///   `%41`, which `{+v}` and `{#v}` then expand to `%41`, as RFC 6570 has it, and every other form to `%2541`.
 /// - `{v:3}` takes at most three characters. `{v*}` yields a list, every other form one text, commas included.
 /// - `{?a,b}`, `{&c}` and `{;d}` take their members in any order, each at most once unless exploded, and no others.
 /// - A variable that occurs twice must have one value; where a prefix and the whole occur, they must agree.

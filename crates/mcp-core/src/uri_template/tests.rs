@@ -391,6 +391,20 @@ fn unambiguous() -> impl Strategy<Value = (String, Variables)> {
     )
 }
 
+#[test]
+fn a_value_that_looks_escaped_still_is_decoded_once_and_expands_as_its_form_says() {
+    for (text, uri, again) in [
+        ("x:{v}", "x:%2541", "x:%2541"),
+        ("x:{?v}", "x:?v=%2541", "x:?v=%2541"),
+        ("x:{+v}", "x:%2541", "x:%41"),
+        ("x:{#v}", "x:#%2541", "x:#%41"),
+    ] {
+        let found = template(text).matches(uri).unwrap();
+        assert_eq!(found.text("v"), Some("%41"), "{text}");
+        assert_eq!(template(text).expand(&found), again, "{text}");
+    }
+}
+
 proptest! {
     #[test]
     fn matching_is_the_inverse_of_expanding((text, variables) in unambiguous()) {
