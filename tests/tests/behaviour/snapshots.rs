@@ -26,7 +26,6 @@ lanes! {
 /// What the schemas let a server say and this one never does.
 const NEVER_SAID: &[(&str, &str)] = &[
     ("PingRequest", "carriers see for themselves whether a client is there"),
-    ("ElicitationCompleteNotification", "a handler asks again instead of waiting for what happens elsewhere"),
     ("TaskStatusNotification", "tasks are not served"),
     ("GetTaskRequest", "tasks are not served"),
     ("GetTaskPayloadRequest", "tasks are not served"),
@@ -240,10 +239,15 @@ impl Listener {
             ("the user, by a form", "ask_user", "ElicitRequest", &accepted),
             ("the user, for several values", "ask_user_for_several", "ElicitRequest", &json!({ "action": "decline" })),
             ("the user, to open a link", "ask_user_to_visit", "ElicitRequest", &json!({ "action": "accept" })),
+            ("the user, to open a link first", "need_visit", "ElicitRequest", &json!({ "action": "accept" })),
             ("the client, for its folders", "ask_for_folders", "ListRootsRequest", &roots),
         ] {
             let call = self.client.start_tool(tool, json!({}));
             self.question(&format!("asking {title}"), definition, call, tool, answer).await;
+        }
+        if self.client.lane().revision().rules().named_visits {
+            let told = self.client.unsolicited().await;
+            self.keep("the user opened the link and is done", "ElicitationCompleteNotification", told);
         }
         if !self.is_modern() {
             let mut call = self.client.start_tool("ask_for_folders", json!({}));
@@ -277,8 +281,11 @@ impl Listener {
             }
             Some(Item::Response(reply)) => {
                 // The revision has no words for the question.
-                let definition =
-                    if reply.response.get("error").is_some() { self.error_frame() } else { "CallToolResult" };
+                let definition = match reply.response["error"]["code"].as_i64() {
+                    Some(-32042) => "URLElicitationRequiredError",
+                    Some(_) => self.error_frame(),
+                    None => "CallToolResult",
+                };
                 self.keep(&format!("{title}: not possible"), definition, reply.response);
                 return;
             }
@@ -375,7 +382,6 @@ fn abridge(value: &mut Value, server_info: &mut Option<Value>) {
             for (name, member) in members {
                 match name.as_str() {
                     "requestState" => *member = "(sealed)".into(),
-                    "elicitationId" => *member = "(random)".into(),
                     params::SERVER_INFO if server_info.as_ref() == Some(member) => *member = "(as above)".into(),
                     params::SERVER_INFO => *server_info = Some(member.clone()),
                     _ => abridge(member, server_info),

@@ -19,7 +19,7 @@ use crate::ask::asking;
 pub(super) fn everything() -> ServerBuilder {
     let mut limits = Limits::default();
     // All of every list but that of the tools.
-    limits.page = 6;
+    limits.page = 7;
     let mut builder = Server::builder("snapshots", "1")
         .info(information())
         .instructions("Call everything once.")
@@ -123,14 +123,20 @@ fn questioning() -> Vec<Tool> {
             Ok("asked".to_owned())
         }),
         asking("ask_user_to_visit", |context| async move {
-            context.ask("visit", Visit::new("Please sign in.", "https://example.com/sign-in"))?;
-            Ok("asked".to_owned())
+            context.ask("visit", visit())?;
+            let told = context.server().visit_completed("sign-in", context.principal());
+            Ok(if told.is_ok() { "asked, and done" } else { "asked" }.to_owned())
         }),
+        asking("need_visit", |context| async move { Err(context.visit_first("visit", &visit())) }),
         asking("ask_for_folders", |context| async move {
             context.ask("folders", ListRoots)?;
             Ok("asked".to_owned())
         }),
     ]
+}
+
+fn visit() -> Visit {
+    Visit::new("Please sign in.", "https://example.com/sign-in").named("sign-in")
 }
 
 fn conversation() -> CreateMessageParams {
