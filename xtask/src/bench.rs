@@ -31,6 +31,7 @@ usage: cargo xtask bench --counts [OPTIONS]
   --write     keep the measured figures";
 
 /// What is asked of the servers.
+#[derive(Clone, Copy)]
 struct Row {
     name: &'static str,
     /// bench-load's arguments for our server.

@@ -109,7 +109,7 @@ const COUNTS: &str = "counts";
 const FOOTPRINT: &str = "footprint";
 
 fn counted_names() -> impl Iterator<Item = String> {
-    counts::rows().map(counted_name)
+    counts::rows().map(|row| counted_name(&row))
 }
 
 fn counted_name(row: &super::Row) -> String {
@@ -122,7 +122,6 @@ struct Comparison<'a> {
     options: Options,
     servers: Vec<Built>,
     sampler: Option<Sampler>,
-    results: Results,
     load_before: String,
     not_run: Vec<String>,
     failed: Vec<String>,
@@ -156,9 +155,8 @@ impl<'a> Comparison<'a> {
                 None
             }
         };
-        let results = Results::read(root)?;
         let load_before = results::load_average()?;
-        Ok(Self { root, target, options, servers, sampler, results, load_before, not_run, failed: Vec::new() })
+        Ok(Self { root, target, options, servers, sampler, load_before, not_run, failed: Vec::new() })
     }
 
     /// What has rounds, row by row.
@@ -194,7 +192,7 @@ impl<'a> Comparison<'a> {
 
     fn counts(&mut self) -> anyhow::Result<()> {
         let includes = |row: &super::Row| self.options.includes(COUNTS) || self.options.includes(&counted_name(row));
-        let rows: Vec<&super::Row> = counts::rows().filter(|row| includes(row)).collect();
+        let rows: Vec<super::Row> = counts::rows().filter(includes).collect();
         if rows.is_empty() || self.options.quick {
             return Ok(());
         }
@@ -208,7 +206,7 @@ impl<'a> Comparison<'a> {
         }
         let binaries = self.target.join("release");
         let bench = Bench { binaries, callgrind: Instrument::Callgrind(valgrind), strace };
-        for row in rows {
+        for row in &rows {
             let servers: Vec<&Built> = self.servers.iter().filter(|server| counts::suits(row, server)).collect();
             let counted = counts::count(&bench, row, &servers);
             self.failed.extend(counted.failed);
@@ -234,19 +232,24 @@ impl<'a> Comparison<'a> {
     }
 
     /// Prints a table and keeps it.
-    fn tell(&mut self, section: &str, title: &str, table: &str, standing: Option<Standing>) -> anyhow::Result<()> {
+    fn tell(&self, section: &str, title: &str, table: &str, standing: Option<Standing>) -> anyhow::Result<()> {
         let standing = standing.map(|standing| format!("\n{standing}\n")).unwrap_or_default();
         say(&format!("\n{section}: {title}\n\n{table}{standing}"))?;
         self.keep(section, &format!("{table}{standing}"))
     }
 
-    /// Writes at once, so that a run that is interrupted has not been in vain.
-    fn keep(&mut self, section: &str, content: &str) -> anyhow::Result<()> {
-        self.results.keep(section, content)?;
-        if self.options.write { self.results.write() } else { Ok(()) }
+    /// Writes at once, so that a run that is interrupted has not been in vain, and reads first, so that what was written
+    /// by hand meanwhile stays.
+    fn keep(&self, section: &str, content: &str) -> anyhow::Result<()> {
+        if !self.options.write {
+            return Ok(());
+        }
+        let mut results = Results::read(self.root)?;
+        results.keep(section, content)?;
+        results.write()
     }
 
-    fn finish(mut self) -> anyhow::Result<()> {
+    fn finish(self) -> anyhow::Result<()> {
         let machine = results::machine()?;
         let versions: Vec<String> =
             self.servers.iter().map(|server| format!("{} {}", server.subject.name, server.version)).collect();
