@@ -10,8 +10,8 @@ use std::pin::pin;
 use bytes::{Bytes, BytesMut};
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ALLOW, CACHE_CONTROL, HeaderMap, HeaderName, HeaderValue,
-    RETRY_AFTER, VARY,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, ALLOW, CACHE_CONTROL,
+    HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, VARY,
 };
 use http::request::Parts;
 use http::{Method, Response, StatusCode, Uri};
@@ -27,6 +27,9 @@ use crate::codec::origin::sole_host;
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(super) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// How the names of headers begin that repeat a parameter.
+pub(super) const MIRRORED: &str = "mcp-param-";
 
 /// What a request asks for, by its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,15 +87,29 @@ pub(super) fn check_source<'a>(
     config.origins.check(headers).map_err(|error| refuse("Origin", &error))
 }
 
-/// The answer to a browser that asks before it sends.
-pub(super) fn preflight(config: &HttpConfig) -> Response<HttpBody> {
+/// The methods that are served at a place.
+pub(super) fn methods(config: &HttpConfig, place: Place<'_>) -> HeaderValue {
+    HeaderValue::from_static(match place {
+        Place::Endpoint if config.sessions => "POST, GET, DELETE, OPTIONS",
+        Place::Endpoint | Place::PairMessages => "POST, OPTIONS",
+        Place::PairStream(_) => "GET, OPTIONS",
+    })
+}
+
+/// The answer to a browser that asks before it sends: what is served here, and no more.
+pub(super) fn preflight(config: &HttpConfig, place: Place<'_>, request: &HeaderMap) -> Response<HttpBody> {
     let mut response = empty(StatusCode::NO_CONTENT);
     let headers = response.headers_mut();
-    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("POST, GET, DELETE, OPTIONS"));
-    let mut allowed = String::from(
-        "content-type, accept, authorization, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name, last-event-id",
-    );
-    for header in config.auth.headers() {
+    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, methods(config, place));
+    let mut allowed = String::from("content-type, accept, authorization, mcp-protocol-version, mcp-method, mcp-name");
+    if config.sessions {
+        allowed.push_str(", mcp-session-id, last-event-id");
+    }
+    // Which parameters are mirrored is the tools' to say; those that are asked for are allowed by their common beginning.
+    let asked = request.get(ACCESS_CONTROL_REQUEST_HEADERS).and_then(|asked| asked.to_str().ok()).unwrap_or_default();
+    let asked = asked.split(',').filter_map(|name| HeaderName::try_from(name.trim()).ok());
+    let mirrored = asked.filter(|name| name.as_str().starts_with(MIRRORED));
+    for header in config.auth.headers().iter().cloned().chain(mirrored) {
         allowed.push_str(", ");
         allowed.push_str(header.as_str());
     }
@@ -287,5 +304,24 @@ mod tests {
         assert!(is_endpoint(&HttpConfig::new(Anonymous).any_path(), &"/anything".parse().unwrap()));
         assert!(is_endpoint(&HttpConfig::new(Anonymous).path("/a/b/"), &"/a/b".parse().unwrap()));
         assert!(is_endpoint(&HttpConfig::new(Anonymous).path("/"), &"/".parse().unwrap()));
+    }
+
+    #[test]
+    fn a_browser_is_told_what_is_served() {
+        let told = |config: HttpConfig, place, asked: &'static str| {
+            let asked = [(ACCESS_CONTROL_REQUEST_HEADERS, HeaderValue::from_static(asked))].into_iter().collect();
+            let response = preflight(&config, place, &asked);
+            let said = |name| response.headers()[name].to_str().unwrap().to_owned();
+            (said(ACCESS_CONTROL_ALLOW_METHODS), said(ACCESS_CONTROL_ALLOW_HEADERS))
+        };
+        let config = || HttpConfig::new(Anonymous);
+        let (methods, headers) = told(config(), Place::Endpoint, "x-other, MCP-Param-Region, mcp-param-(, ");
+        assert_eq!(methods, "POST, GET, DELETE, OPTIONS");
+        assert!(headers.contains("mcp-session-id") && headers.ends_with(", mcp-param-region"), "{headers}");
+        assert!(!headers.contains("x-other"), "{headers}");
+        let (methods, headers) = told(config().without_sessions(), Place::Endpoint, "");
+        assert_eq!(methods, "POST, OPTIONS");
+        assert!(headers.contains("mcp-method") && !headers.contains("mcp-session-id"), "{headers}");
+        assert_eq!(told(config(), Place::PairStream("/messages"), "").0, "GET, OPTIONS");
     }
 }

@@ -17,7 +17,7 @@ use mcp_core::{Carrier, Classified, Exchange, Head, Hint, Modern, Outbound, Prin
 use mcp_wire::RawJson;
 
 use super::body::{HttpBody, event_stream};
-use super::guard::{PROTOCOL_VERSION, empty, json};
+use super::guard::{MIRRORED, PROTOCOL_VERSION, empty, json};
 use super::service::Shared;
 use crate::codec::accept::Accepted;
 use crate::codec::mirror::{self, Mismatch};
@@ -128,7 +128,7 @@ impl Carrier for Headers<'_> {
     }
 
     fn check_parameter(&self, parameter: &MirroredParameter, argument: Option<&RawJson>) -> Result<(), String> {
-        let name = format!("mcp-param-{}", parameter.header.to_ascii_lowercase());
+        let name = format!("{MIRRORED}{}", parameter.header.to_ascii_lowercase());
         let Ok(name) = HeaderName::try_from(name) else { return Ok(()) };
         let compared = mirror::exactly_one(self.headers, &name).and_then(|header| match (header, argument) {
             (None, None) => Ok(()),

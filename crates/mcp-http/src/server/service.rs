@@ -133,7 +133,7 @@ impl Shared {
         B: Body<Data = Bytes>,
     {
         match (place, &parts.method) {
-            (_, &Method::OPTIONS) => return guard::preflight(&self.config),
+            (_, &Method::OPTIONS) => return guard::preflight(&self.config, place, &parts.headers),
             (Place::Endpoint | Place::PairMessages, &Method::POST) | (Place::PairStream(_), &Method::GET) => {}
             (Place::Endpoint, &Method::GET | &Method::DELETE) if self.config.sessions => {}
             _ => return self.wrong_method(place),
@@ -256,12 +256,7 @@ impl Shared {
 
     fn wrong_method(&self, place: Place<'_>) -> Response<HttpBody> {
         let mut response = empty(StatusCode::METHOD_NOT_ALLOWED);
-        let allowed = match place {
-            Place::Endpoint if self.config.sessions => "POST, GET, DELETE, OPTIONS",
-            Place::Endpoint | Place::PairMessages => "POST, OPTIONS",
-            Place::PairStream(_) => "GET, OPTIONS",
-        };
-        response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+        response.headers_mut().insert(ALLOW, guard::methods(&self.config, place));
         response
     }
 }

@@ -66,7 +66,7 @@ impl Connections {
         table.open.values().for_each(|entry| entry.watched.tell(ending));
     }
 
-    /// Looks for idle connections. At one sweep per `idle_for(limit)` they are asked to end when no request has begun and
+    /// Looks for idle connections. At one sweep per `interval(limit)` they are asked to end when no request has begun and
     /// none was under way for `limit`, and are cut at the latest after twice as long.
     pub(super) fn sweep(&self) {
         for entry in self.lock().open.values_mut() {
