@@ -324,4 +324,27 @@ mod tests {
         assert!(headers.contains("mcp-method") && !headers.contains("mcp-session-id"), "{headers}");
         assert_eq!(told(config(), Place::PairStream("/messages"), "").0, "GET, OPTIONS");
     }
+
+    /// A body of which nothing ever comes.
+    struct Late;
+
+    impl Body for Late {
+        type Data = Bytes;
+        type Error = std::convert::Infallible;
+
+        fn poll_frame(
+            self: std::pin::Pin<&mut Self>,
+            _context: &mut std::task::Context<'_>,
+        ) -> std::task::Poll<Option<Result<http_body::Frame<Bytes>, Self::Error>>> {
+            std::task::Poll::Pending
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_does_not_come_is_waited_for_no_longer_than_its_time() {
+        let begun = tokio::time::Instant::now();
+        let refused = read_body(&HttpConfig::new(Anonymous), Late).await.unwrap_err();
+        assert_eq!(refused.status(), StatusCode::REQUEST_TIMEOUT);
+        assert_eq!(begun.elapsed().as_secs(), 60);
+    }
 }
