@@ -255,9 +255,10 @@ fn call_wait() -> Value {
 /// How long the token of these tests holds, its verifier's allowance for other clocks included.
 const HOLDS: Duration = Duration::from_secs(300 + 60);
 
-/// Whether something ended when the token did. Tokens count in seconds.
+/// Whether something ended when the token did. Tokens count in seconds, and the test's clock is ahead of the server's by
+/// what the machine took to get from the one to the other.
 fn at_its_end(began: Instant) -> bool {
-    (HOLDS - Duration::from_secs(1)..=HOLDS).contains(&began.elapsed())
+    (HOLDS - Duration::from_secs(1)..HOLDS + Duration::from_secs(60)).contains(&began.elapsed())
 }
 
 async fn a_stream_ends_with_the_proof_of_identity(lane: Lane) {
@@ -271,7 +272,7 @@ async fn a_stream_ends_with_the_proof_of_identity(lane: Lane) {
     let mut events = visitor.client.stream(Method::POST, body, |headers| visitor.edit(&token, headers)).await;
     let mut last = None;
     while let Some(event) = within("the end of the stream", events.next()).await {
-        assert!(began.elapsed() < HOLDS, "{event:?} after the end");
+        assert!(began.elapsed() < Duration::from_secs(60), "{event:?} long after the call");
         last = event.id.or(last);
     }
     assert!(at_its_end(began), "{:?}", began.elapsed());
