@@ -1,10 +1,11 @@
 //! `cargo xtask bench --counts`: instructions, allocations and system calls per request, and the budget they must keep.
-//! Without `--counts` it is `compare`'s.
+//! `cargo xtask bench --auth` does the same for the providers; without either it is `compare`'s.
 //!
 //! Why here: counts hold still on a busy machine, where times do not, so CI can refuse a commit by them.
 //! Invariants: a figure is the difference of two runs divided by the difference of their requests; what could not be
 //! measured is named as NOT RUN and makes the exit code 3.
 
+mod auth;
 mod budget;
 mod callgrind;
 mod compare;
@@ -28,7 +29,9 @@ usage: cargo xtask bench --counts [OPTIONS]
   --row NAME  only this row of bench/budget.toml
   --top N     also the N functions whose own instructions differ most between our server and the floor
   --check     fail if a row exceeds its kept figures
-  --write     keep the measured figures";
+  --write     keep the measured figures
+       cargo xtask bench --auth
+what each way to authenticate adds to a request";
 
 /// What is asked of the servers.
 #[derive(Clone, Copy)]
@@ -81,20 +84,27 @@ const OURS: Subject = Subject { package: "bench-server", name: "ours" };
 ///
 /// If an argument is unknown, a build fails, a server answers wrongly, or `--check` finds a figure above its budget.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
-    if !arguments.iter().any(|argument| argument == "--counts") {
+    let is_of_providers = arguments == ["--auth"];
+    if !is_of_providers && !arguments.iter().any(|argument| argument == "--counts") {
         return compare::run(arguments);
     }
-    let options = Options::parse(arguments)?;
+    let options = if is_of_providers { None } else { Some(Options::parse(arguments)?) };
     let Some(valgrind) = program("valgrind") else {
         say("NOT RUN: valgrind is missing (apt-get install valgrind)")?;
         exit(3);
+    };
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has no parent folder")?;
+    let callgrind = Instrument::Callgrind(valgrind);
+    let Some(options) = options else {
+        let binaries = build(root, &["--features", "bench-server/providers"])?;
+        let [row, ..] = &ROWS;
+        return auth::run(&Bench { binaries, callgrind, strace: None }, row);
     };
     let strace = program("strace").map(Instrument::Strace);
     if strace.is_none() {
         say("NOT RUN: system calls, strace is missing (apt-get install strace)")?;
     }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has no parent folder")?;
-    let bench = Bench { binaries: build(root)?, callgrind: Instrument::Callgrind(valgrind), strace };
+    let bench = Bench { binaries: build(root, &[])?, callgrind, strace };
     let mut report = Report { budget: Budget::read(&root.join("bench/budget.toml"))?, options, refused: Vec::new() };
 
     let rows: Vec<&Row> = ROWS.iter().filter(|row| report.options.includes(row)).collect();
@@ -320,10 +330,11 @@ fn dearest<'a>(ours: &'a Cost, floor: &Cost) -> Vec<(f64, f64, &'a str)> {
 }
 
 /// Builds what is measured, as it is released; gives the folder of the binaries.
-fn build(root: &Path) -> anyhow::Result<PathBuf> {
+fn build(root: &Path, features: &[&str]) -> anyhow::Result<PathBuf> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let packages = ["-p", FLOOR.package, "-p", OURS.package, "-p", "bench-load"];
-    let status = Command::new(cargo).current_dir(root).args(["build", "--release"]).args(packages).status()?;
+    let status =
+        Command::new(cargo).current_dir(root).args(["build", "--release"]).args(packages).args(features).status()?;
     ensure!(status.success(), "the servers do not build");
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |folder| root.join(folder));
     Ok(target.join("release"))

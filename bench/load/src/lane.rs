@@ -27,6 +27,7 @@ impl Lane {
     pub(crate) fn open(options: &Options, target: &Target, question: &Question) -> Outcome<Self> {
         let mut connection = Connection::open(&target.authority)?;
         let mut head = post(target);
+        head.push_str(&options.header);
         if options.era.shakes_hands() {
             let session = open_session(&mut connection, &head)?;
             head.push_str(&legacy_headers(&session));

@@ -24,7 +24,8 @@ URL is http://HOST:PORT/PATH
   --server PID         the server's process, for what is read of it
   --text BYTES         length of the text to echo (default 64)
   --list TOOLS         tools/list instead of tools/call; the answer must hold so many tools
-  --era modern|legacy  revision 2026-07-28, or 2025-11-25 with a session per connection (default modern)";
+  --era modern|legacy  revision 2026-07-28, or 2025-11-25 with a session per connection (default modern)
+  --header LINE        one more line in the head of each counted or timed request, such as credentials";
 
 pub(crate) struct Options {
     pub(crate) command: Command,
@@ -36,6 +37,8 @@ pub(crate) struct Options {
     pub(crate) text: usize,
     pub(crate) tools: Option<usize>,
     pub(crate) era: Era,
+    /// A line for the head of each request over HTTP, with its end; nothing if there is none to add.
+    pub(crate) header: String,
 }
 
 pub(crate) enum Command {
@@ -103,6 +106,7 @@ impl Options {
             text: 64,
             tools: None,
             era: Default::default(),
+            header: String::new(),
         };
         options.take(rest)?;
         if let Command::Hold(Kind::Sessions | Kind::Streams, _) = options.command {
@@ -125,6 +129,7 @@ impl Options {
                 ("--text", number) => self.text = number.parse()?,
                 ("--list", number) => self.tools = Some(number.parse()?),
                 ("--era", era) => self.era = era.parse()?,
+                ("--header", line) if line.contains(':') => self.header = format!("{line}\r\n"),
                 _ => return Err(USAGE.into()),
             }
             rest = after;

@@ -3,8 +3,10 @@
 //! Why here: what is measured is what users get, so nothing is switched off and nothing is logged.
 //! Invariants: settings come from the environment, so that every server of a comparison is started alike: `PORT` (0, the
 //! default, picks one), `WORKERS` (1 or 2), `TOOLS` (2 or more, `echo` and `add` among them), `MODE` (`http`
-//! or `stdio`).
+//! or `stdio`), `AUTH` (`anonymous`, the default, or a provider of the feature `providers`).
 
+#[cfg(feature = "providers")]
+mod auth;
 mod listed;
 mod tools;
 
@@ -71,7 +73,7 @@ fn runtime(workers: usize) -> io::Result<Runtime> {
 /// Serves until SIGTERM.
 async fn serve(address: SocketAddr, server: Server) -> Outcome<()> {
     let mut terminate = signal(SignalKind::terminate())?;
-    let service = HttpService::new(server, HttpConfig::new(mcp_auth::Anonymous));
+    let service = HttpService::new(server, config()?);
     let listener = Listener::bind(address, service).await?;
     let mut stdout = io::stdout();
     writeln!(stdout, "listening on http://{}/mcp", listener.local_addr()?)?;
@@ -82,6 +84,16 @@ async fn serve(address: SocketAddr, server: Server) -> Outcome<()> {
         })
         .await;
     Ok(())
+}
+
+/// The endpoint with the provider that `AUTH` names.
+fn config() -> Outcome<HttpConfig> {
+    match env::var("AUTH").as_deref() {
+        Ok("anonymous") | Err(env::VarError::NotPresent) => Ok(HttpConfig::new(mcp_auth::Anonymous)),
+        #[cfg(feature = "providers")]
+        Ok(name) => auth::config(name),
+        _ => Err("AUTH names no provider that this was built with".into()),
+    }
 }
 
 fn number_from<N: FromStr>(variable: &str, otherwise: N) -> Outcome<N> {

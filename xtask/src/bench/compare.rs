@@ -27,6 +27,7 @@ use super::{Bench, say};
 const USAGE: &str = "\
 usage: cargo xtask bench [OPTIONS]        ours beside bare hyper and other libraries
        cargo xtask bench --counts [...]   the kept count budget: --counts --help
+       cargo xtask bench --auth           what each way to authenticate adds to a request
   --row NAME    only this row (repeatable); counts is all that is counted, footprint is crates and sizes
   --peer NAME   only this library besides the floor and ours (repeatable)
   --rounds N    how often each server is measured in each row (default 5)
@@ -131,7 +132,7 @@ impl<'a> Comparison<'a> {
     /// Builds all servers. A peer that does not build is missing, ours must.
     fn prepare(root: &'a Path, options: Options) -> anyhow::Result<Self> {
         let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |folder| root.join(folder));
-        super::build(root)?;
+        super::build(root, &[])?;
         let (mut servers, mut not_run) = (Vec::new(), Vec::new());
         for subject in SUBJECTS.iter().filter(|subject| options.includes_server(subject)) {
             match subject.build(root, &target) {
