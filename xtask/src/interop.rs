@@ -57,6 +57,7 @@ fn try_client(client: &Client, program: &Path) -> anyhow::Result<Vec<String>> {
     for mut column in columns {
         match column.carrier {
             clients::Carrier::Http => column.command.arg(server.url()),
+            clients::Carrier::Pair => column.command.arg(server.pair_url()),
             clients::Carrier::Stdio => column.command.arg(program).args(["--stdio", "--page-size", PAGE_SIZE]),
         };
         let log = results.join(format!("{}.log", column.name.replace(' ', "-")));

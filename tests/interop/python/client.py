@@ -41,6 +41,8 @@ class Subscription:
 
 
 class Connection:
+    pair = False
+
     def __init__(self, client, heard, another):
         self._client, self.heard, self.another = client, heard, another
         self.legacy = client.protocol_version < "2026"

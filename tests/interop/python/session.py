@@ -1,6 +1,6 @@
 """The Python SDK of the legacy era, from its first versions on.
 
-usage: session.py legacy URL
+usage: session.py legacy URL, whose end tells the pair of endpoints of 2024-11-05 (/sse) from the newer one
        session.py legacy PROGRAM ARGUMENT..., a program that speaks on stdin and stdout
 
 What a version does not have is left out here, and the steps that need it fail.
@@ -39,8 +39,9 @@ async def answer_roots(_context):
 class Connection:
     legacy = True
 
-    def __init__(self, session, heard, http, another):
-        self._session, self.heard, self.http, self.another = session, heard, http, another
+    def __init__(self, session, heard, target, another):
+        self._session, self.heard, self.another = session, heard, another
+        self.http, self.pair = target.startswith("http"), target.endswith("/sse")
 
     async def page(self, kind, cursor):
         method = getattr(self._session, METHODS.get(kind, f"list_{kind}"))
@@ -89,7 +90,11 @@ async def connect(target):
     known = inspect.signature(ClientSession.__init__).parameters
     http = target[0].startswith("http")
     async with AsyncExitStack() as stack:
-        if http:
+        if http and target[0].endswith("/sse"):
+            from mcp.client.sse import sse_client
+
+            streams = await stack.enter_async_context(sse_client(target[0]))
+        elif http:
             from mcp.client.streamable_http import streamablehttp_client
 
             streams = await stack.enter_async_context(streamablehttp_client(target[0]))
@@ -99,7 +104,7 @@ async def connect(target):
         answers = {name: answer for name, answer in answers.items() if name in known}
         session = await stack.enter_async_context(ClientSession(streams[0], streams[1], **answers))
         await session.initialize()
-        yield Connection(session, heard, http, lambda: connect(target))
+        yield Connection(session, heard, target[0], lambda: connect(target))
 
 
 if __name__ == "__main__":

@@ -260,7 +260,8 @@ async def restart(client):
         await asyncio.to_thread(sys.stdin.readline)
     if client.http and client.legacy:
         gone = await refused(client.call("test_simple_text", {}))
-        assert "session" in gone.lower(), gone
+        # With the pair of endpoints the stream is the session, and its end leaves nobody to say a word.
+        assert client.pair or "session" in gone.lower(), gone
     else:
         equal(text(await client.call("test_simple_text", {})), SIMPLE_TEXT)
         if client.http:

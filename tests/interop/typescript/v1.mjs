@@ -1,4 +1,5 @@
-// The TypeScript SDK of the legacy era: usage `v1.mjs legacy URL` or `v1.mjs legacy PROGRAM ARGUMENT...`.
+// The TypeScript SDK of the legacy era: usage `v1.mjs legacy URL` (which ends in /sse for the pair of
+// endpoints of 2024-11-05) or `v1.mjs legacy PROGRAM ARGUMENT...`.
 //
 // The environment's SDK names the installed package, for versions other than the current one. What a version does not
 // have is left out here, and the steps that need it fail.
@@ -30,6 +31,12 @@ const LISTS = {
 };
 
 async function transport() {
+  if (target.endsWith('/sse')) {
+    // What the first versions expect of a browser.
+    globalThis.EventSource ??= (await import('eventsource')).EventSource;
+    const { SSEClientTransport } = await import(`${sdk}/client/sse.js`);
+    return new SSEClientTransport(new URL(target));
+  }
   if (isHttp) {
     const { StreamableHTTPClientTransport } = await import(`${sdk}/client/streamableHttp.js`);
     return new StreamableHTTPClientTransport(new URL(target));
@@ -73,4 +80,5 @@ async function connect() {
   };
 }
 
-await run(connect, { isHttp, legacy: mode === 'legacy' });
+const oneStream = !isHttp || target.endsWith('/sse');
+await run(connect, { isHttp, oneStream, legacy: mode === 'legacy' });

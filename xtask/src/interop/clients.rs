@@ -26,16 +26,20 @@ const INSPECTOR_MODES: [&str; 3] = ["auto", "legacy", "modern"];
 
 /// Older versions of the Python SDK, each with the carriers it has. It got Streamable HTTP with 1.8.
 const PYTHON_VERSIONS: [(&str, &[NamedCarrier]); 6] = [
-    ("1.2.1", &[STDIO]),
-    ("1.9.4", &[HTTP, STDIO]),
-    ("1.13.1", &[HTTP, STDIO]),
-    ("1.20.0", &[HTTP, STDIO]),
-    ("1.26.0", &[HTTP, STDIO]),
-    ("1.30.0", &[HTTP, STDIO]),
+    ("1.2.1", &[PAIR, STDIO]),
+    ("1.9.4", &[HTTP, PAIR, STDIO]),
+    ("1.13.1", &[HTTP, PAIR, STDIO]),
+    ("1.20.0", &[HTTP, PAIR, STDIO]),
+    ("1.26.0", &[HTTP, PAIR, STDIO]),
+    ("1.30.0", &[HTTP, PAIR, STDIO]),
 ];
 /// The same of the TypeScript SDK, which got Streamable HTTP with 1.10.
-const TYPESCRIPT_VERSIONS: [(&str, &[NamedCarrier]); 4] =
-    [("1.0.4", &[STDIO]), ("1.10.2", &[HTTP, STDIO]), ("1.17.5", &[HTTP, STDIO]), ("1.25.3", &[HTTP, STDIO])];
+const TYPESCRIPT_VERSIONS: [(&str, &[NamedCarrier]); 4] = [
+    ("1.0.4", &[PAIR, STDIO]),
+    ("1.10.2", &[HTTP, PAIR, STDIO]),
+    ("1.17.5", &[HTTP, PAIR, STDIO]),
+    ("1.25.3", &[HTTP, PAIR, STDIO]),
+];
 
 /// The clients that are tried.
 pub(super) const ALL: [Client; 5] = [
@@ -69,12 +73,15 @@ pub(super) struct Column {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Carrier {
     Http,
+    /// The two endpoints of 2024-11-05.
+    Pair,
     Stdio,
 }
 
 type NamedCarrier = (&'static str, Carrier);
 
 const HTTP: NamedCarrier = ("http", Carrier::Http);
+const PAIR: NamedCarrier = ("pair", Carrier::Pair);
 const STDIO: NamedCarrier = ("stdio", Carrier::Stdio);
 
 fn python(folder: &Path, results: &Path) -> anyhow::Result<Vec<Column>> {
@@ -105,7 +112,7 @@ fn script(interpreter: &Path, script: &Path) -> Command {
 
 fn typescript(folder: &Path, _results: &Path) -> anyhow::Result<Vec<Column>> {
     let packages = Packages::available(folder.to_owned(), NODE_MAJOR)?;
-    let mut all = columns("v1 ", &[HTTP, STDIO], &["legacy"], || packages.command("v1.mjs"))?;
+    let mut all = columns("v1 ", &[HTTP, PAIR, STDIO], &["legacy"], || packages.command("v1.mjs"))?;
     all.extend(columns("v2 ", &[HTTP, STDIO], &MODES, || packages.command("v2.mjs"))?);
     Ok(all)
 }

@@ -49,6 +49,11 @@ impl Server {
         &self.url
     }
 
+    /// Where the pair of endpoints begins.
+    pub(super) fn pair_url(&self) -> String {
+        self.url.trim_end_matches("/mcp").to_owned() + "/sse"
+    }
+
     /// Another process, without any memory of the first, at the same address.
     fn restart(&mut self) -> anyhow::Result<()> {
         self.end()?;
