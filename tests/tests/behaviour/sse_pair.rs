@@ -21,6 +21,7 @@ lanes! {
         the_first_event_says_where_to_post_and_the_stream_says_everything_else,
         a_question_and_its_answer_go_the_same_ways,
         a_session_that_is_not_the_callers_looks_like_none,
+        a_proof_of_identity_that_grants_less_is_refused,
         the_session_ends_with_its_stream,
         what_cannot_be_answered_on_the_stream_is_refused_at_once,
         each_address_has_its_methods,
@@ -147,6 +148,26 @@ async fn a_session_that_is_not_the_callers_looks_like_none(lane: Lane) {
         let refused = bob.http_at(nameless, Method::POST, ping.clone(), no_accept).await;
         assert_eq!((refused.status, refused.code()), (400, -32600), "{nameless}");
     }
+}
+
+async fn a_proof_of_identity_that_grants_less_is_refused(lane: Lane) {
+    let guarded = Tool::plain("guarded", |_: NoArguments| "ran").scopes(["admin"]);
+    let server = server().tool(guarded).build().unwrap();
+    let host = lane.host(&server);
+    let with = |scopes| host.strange(Profile { scopes, ..Profile::default() });
+    let mut pair = open(with(&["admin", "read"])).await;
+    pair.shake_hands().await;
+    let params = json!({ "name": "guarded", "arguments": {} });
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }).to_string();
+    for less in [&[][..], &["read"], &["admin"]] {
+        let refused = with(less).http_at(&pair.address, Method::POST, call.clone(), no_accept).await;
+        assert_eq!((refused.status, refused.code()), (403, -32600), "{less:?}");
+        assert!(refused.headers["www-authenticate"].to_str().unwrap().contains("insufficient_scope"), "{less:?}");
+    }
+    let more = with(&["admin", "read", "write"]).http_at(&pair.address, Method::POST, call, no_accept).await;
+    assert_eq!(more.status, 202);
+    let reply = pair.next().await;
+    assert_eq!(reply["result"]["content"][0]["text"], "ran", "once, for the one that was taken: {reply}");
 }
 
 async fn the_session_ends_with_its_stream(lane: Lane) {

@@ -14,8 +14,8 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::{HeaderMap, Response, StatusCode, Uri};
-use mcp_core::{Connection, Principal, Split};
-use mcp_wire::{ErrorCode, Frame, MessageReader, MessageWriter, Transport, TransportError};
+use mcp_core::{Connection, Hint, Principal, Split};
+use mcp_wire::{ErrorCode, Frame, MessageReader, MessageWriter, RpcError, Transport, TransportError};
 use tokio::sync::mpsc;
 
 use super::no_such_session;
@@ -23,6 +23,7 @@ use crate::codec::accept::Accepted;
 use crate::codec::sse::Event;
 use crate::server::body::{HttpBody, event_stream};
 use crate::server::guard::{empty, json, refusal};
+use crate::server::modern::respond;
 use crate::server::service::Shared;
 
 /// Messages on their way in and frames on their way out, each. More wait in their requests and in the engine's queue.
@@ -62,9 +63,9 @@ impl Pairs {
         Some(Entry { pairs: Arc::clone(self), id })
     }
 
-    fn find(&self, id: &str, principal: &Principal) -> Option<mpsc::Sender<Bytes>> {
+    fn find(&self, id: &str, principal: &Principal) -> Option<Line> {
         let line = self.open().get(id).cloned()?;
-        (line.principal == *principal).then_some(line.inbound)
+        (line.principal == *principal).then_some(line)
     }
 
     pub(in crate::server) fn len(&self) -> usize {
@@ -121,7 +122,14 @@ pub(in crate::server) async fn post(
         let text = "the address needs the query parameter \"sessionId\", once: post where the endpoint event says";
         return refusal(StatusCode::BAD_REQUEST, ErrorCode::INVALID_REQUEST, text);
     };
-    let Some(inbound) = shared.pairs.find(id, principal) else { return no_such_session() };
+    let Some(Line { principal: opener, inbound }) = shared.pairs.find(id, principal) else { return no_such_session() };
+    // Everything in the session counts as said by whoever opened it, so that nobody may come with less.
+    let lacking: Vec<String> = opener.scopes().filter(|scope| !principal.has_scope(scope)).map(Into::into).collect();
+    if !lacking.is_empty() {
+        let text = "this proof of identity grants less than the one that opened the stream; open another";
+        let frame = mcp_wire::encode_error(None, &RpcError::new(ErrorCode::INVALID_REQUEST, text), false);
+        return respond(shared, frame, &Hint::Forbidden { scopes: lacking });
+    }
     // Looked at only so far as to refuse here what could not be answered on the stream.
     let message = match Frame::decode(&body, shared.server.limits().decode()) {
         Frame::One(message) => message,
