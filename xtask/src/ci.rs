@@ -108,7 +108,10 @@ fn steps(nextest: bool) -> Vec<Step> {
     };
     let xtask = |arguments: &[&'static str]| [&["run", "--quiet", "--package", "xtask", "--"], arguments].concat();
     vec![
-        step("fmt", vec![vec!["fmt", "--all", "--check"]]),
+        step(
+            "fmt",
+            vec![vec!["fmt", "--all", "--check"], vec!["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"]],
+        ),
         step("tidy", vec![xtask(&["tidy"])]),
         step("clippy", vec![vec!["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]]),
         step("doc", vec![vec!["doc", "--workspace", "--no-deps"]]),
@@ -118,6 +121,7 @@ fn steps(nextest: bool) -> Vec<Step> {
         step("examples", EXAMPLES.iter().map(|row| [&["run", "--quiet"], *row].concat()).collect()),
         step("conformance", vec![xtask(&["conformance", "--side", "server"])]),
         step("interop", vec![xtask(&["interop", "--with", "python"])]),
+        step("fuzz", vec![xtask(&["fuzz", "--seconds", "20"])]),
         step("counts", vec![xtask(&["bench", "--counts", "--check"])]),
     ]
 }

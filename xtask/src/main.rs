@@ -11,6 +11,7 @@ mod checks;
 mod ci;
 mod conformance;
 mod features;
+mod fuzz;
 mod interop;
 mod night;
 mod node;
@@ -52,6 +53,11 @@ usage: cargo xtask COMMAND [OPTIONS]
 
   night        what takes too long for every change; the report goes to bench/NIGHT.md
     --only STEP       only this step (repeatable)
+
+  fuzz         build the targets of fuzz/ and run each for a while; what is found fails
+    --seconds N       time of each target (default 20)
+    --target NAME     only this target (repeatable)
+    --parallel N      targets that run at a time (default 2)
 
   bench        cost of a request against the kept budget; `cargo xtask bench` lists its options
 
@@ -98,6 +104,7 @@ fn main() -> ExitCode {
             "ci" => ci::run(rest),
             "conformance" => conformance::run(rest),
             "features" => features::run(rest),
+            "fuzz" => fuzz::run(rest),
             "interop" => interop::run(rest),
             "night" => night::run(rest),
             "tidy" => tidy::run(rest),

@@ -14,8 +14,17 @@ use super::metadata::{self, Package};
 use super::scan::{self, Views};
 
 /// Folders that hold nothing of ours, as in `.gitignore`.
-const SKIPPED: [&str; 7] =
-    [".git", ".venv", "__pycache__", "node_modules", "proptest-regressions", "results", "target"];
+const SKIPPED: [&str; 9] = [
+    ".git",
+    ".venv",
+    "__pycache__",
+    "artifacts",
+    "corpus",
+    "node_modules",
+    "proptest-regressions",
+    "results",
+    "target",
+];
 
 pub(super) struct Tree {
     pub(super) files: Vec<Source>,
@@ -121,7 +130,7 @@ impl Source {
     }
 
     fn is_test(&self) -> bool {
-        self.path.split('/').any(|part| part == "tests" || part == "tests.rs")
+        self.path.starts_with("fuzz/") || self.path.split('/').any(|part| part == "tests" || part == "tests.rs")
     }
 }
 
