@@ -28,6 +28,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let mut options = options(arguments);
     let seconds: u32 = options.opt_value_from_str("--seconds")?.unwrap_or(20);
     let parallel: usize = options.opt_value_from_str("--parallel")?.unwrap_or(2);
+    let seed: Option<u32> = options.opt_value_from_str("--seed")?;
     let only: Vec<String> = options.values_from_str("--target")?;
     refuse_leftovers(options)?;
     ensure!(seconds > 0 && parallel > 0, "neither `--seconds` nor `--parallel` can be 0");
@@ -42,7 +43,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let mut findings = String::new();
     for together in targets.chunks(parallel) {
         let running: Vec<Running> =
-            together.iter().map(|target| fuzzer.start(target, seconds)).collect::<Result<_, _>>()?;
+            together.iter().map(|target| fuzzer.start(target, seconds, seed)).collect::<Result<_, _>>()?;
         for running in running {
             let (figures, finding) = running.finish(seconds)?;
             let count = usize::from(finding.is_some());
@@ -98,7 +99,8 @@ impl Fuzzer {
         Ok(Self { programs: kept.join(host()?).join("release"), kept })
     }
 
-    fn start(&self, target: &str, seconds: u32) -> anyhow::Result<Running> {
+    /// With a seed a run tries nearly the same as another, as long as it finds the same corpus.
+    fn start(&self, target: &str, seconds: u32, seed: Option<u32>) -> anyhow::Result<Running> {
         let folder = |kind: &str| {
             let folder = self.kept.join(kind).join(target);
             fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
@@ -114,6 +116,7 @@ impl Fuzzer {
         command.arg(format!("-dict={}", fuzz.join("json.dict").display()));
         command.arg(format!("-artifact_prefix={}/", found.display()));
         command.args([format!("-max_total_time={seconds}"), format!("-timeout={SLOWEST}")]);
+        command.args(seed.map(|seed| format!("-seed={seed}")));
         command.args(["-print_final_stats=1", "-rss_limit_mb=1024"]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(output);
         Ok(Running { child: Guarded::spawn("fuzzer", &mut command)?, target: target.to_owned(), log })

@@ -56,6 +56,7 @@ usage: cargo xtask COMMAND [OPTIONS]
 
   fuzz         build the targets of fuzz/ and run each for a while; what is found fails
     --seconds N       time of each target (default 20)
+    --seed N          begin every run alike (default: a random one)
     --target NAME     only this target (repeatable)
     --parallel N      targets that run at a time (default 2)
 
