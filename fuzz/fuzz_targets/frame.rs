@@ -5,8 +5,8 @@ use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 use mcp_wire::params::Params;
 use mcp_wire::{
-    DecodeLimits, ErrorCode, Frame, Message, Notification, Request, Response, encode_error, encode_notification,
-    encode_request, encode_result, join_batch,
+    DecodeLimits, ErrorCode, Frame, Message, Notification, RawJson, Request, Response, encode_error,
+    encode_notification, encode_request, encode_result, join_batch,
 };
 use serde_json::{Value, json};
 
@@ -124,7 +124,11 @@ fn encode(message: &Message) -> Bytes {
         Message::Request(Request { id, method, params }) => match params.raw() {
             Some(params) => encode_request(id, method.as_str(), &params).expect("raw JSON can be written"),
             // The encoder always writes parameters.
-            None => json!({ "jsonrpc": "2.0", "id": id, "method": method.as_str() }).to_string().into(),
+            None => {
+                // A `Value` would round a number that no float holds.
+                let id = RawJson::from_serialize(id).expect("an id can be written");
+                format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{}}}"#, json!(method.as_str())).into()
+            }
         },
         Message::Notification(Notification { method, params }) => {
             encode_notification(method.as_str(), params.raw().as_ref()).expect("raw JSON can be written")
