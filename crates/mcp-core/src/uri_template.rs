@@ -27,7 +27,8 @@ pub const MAX_URI_BYTES: usize = 128 * 1024;
 ///   percent-encoded form.
 /// - `{v}` and `{+v}` take at least one character. `{v}` takes none of `/`, `?` and `#`; `{+v}` takes any. The other forms
 ///   may be missing, and their variables are then absent.
-/// - Where the text leaves a choice, earlier expressions take as little as they can.
+/// - Where the text leaves a choice, a form that may be missing is there if its first character is, and earlier
+///   expressions take as little as they can.
 /// - Values are percent-decoded once. A broken escape, or bytes that are not UTF-8, match nothing. So `%2541` is the value
 ///   `%41`, which `{+v}` and `{#v}` then expand to `%41`, as RFC 6570 has it, and every other form to `%2541`.
 /// - `{v:3}` takes at most three characters. `{v*}` yields a list, every other form one text, commas included.

@@ -405,6 +405,17 @@ fn a_value_that_looks_escaped_still_is_decoded_once_and_expands_as_its_form_says
     }
 }
 
+#[test]
+fn a_form_that_may_be_missing_is_there_if_it_begins_and_the_rest_still_fits() {
+    let template = template("x:a{/v}/{+w}");
+    for (uri, v, w) in
+        [("x:a/b//", Some("b"), "/"), ("x:a/b/c", Some("b"), "c"), ("x:a/b%2F/", None, "b//"), ("x:a/b", None, "b")]
+    {
+        let found = template.matches(uri).unwrap();
+        assert_eq!((found.text("v"), found.text("w")), (v, Some(w)), "{uri}");
+    }
+}
+
 proptest! {
     #[test]
     fn matching_is_the_inverse_of_expanding((text, variables) in unambiguous()) {
