@@ -120,6 +120,14 @@ impl Client {
         self.notify("notifications/cancelled", json!({ "requestId": id })).await;
     }
 
+    /// As [`Self::start`], with an id written digit for digit, with which everything said in reply is to be tagged.
+    pub fn start_written(&self, id: &'static str, method: &str, params: Value) -> Call {
+        let params = self.enveloped(params);
+        let frame = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
+        let checked = Checked { written: Some(id), ..self.checked(None) };
+        Call::new(Value::Null, self.link.send(frame.into(), checked))
+    }
+
     /// Answers a request of the server.
     pub async fn answer(&self, request: &Value, result: Value) {
         self.say(json!({ "jsonrpc": "2.0", "id": request["id"], "result": result })).await;
@@ -138,7 +146,7 @@ impl Client {
 
     /// As [`Self::raw`], where the answer is to be one of another revision than the lane's.
     pub async fn raw_of(&self, revision: Revision, frame: impl Into<Bytes>) -> Reply {
-        let checked = Checked { id: None, rules: revision.rules() };
+        let checked = Checked { id: None, rules: revision.rules(), written: None };
         Call::new(Value::Null, self.link.send(frame.into(), checked)).reply().await
     }
 
@@ -306,7 +314,7 @@ impl Client {
     }
 
     fn checked(&self, id: Option<Value>) -> Checked {
-        Checked { id, rules: self.lane.revision().rules() }
+        Checked { id, rules: self.lane.revision().rules(), written: None }
     }
 
     async fn say(&self, message: Value) {

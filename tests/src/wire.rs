@@ -2,7 +2,7 @@
 //!
 //! Why here: a rule for all messages is worth nothing if only its own test looks at it.
 
-use mcp_wire::Rules;
+use mcp_wire::{Rules, params};
 use serde_json::Value;
 
 use crate::call::Reply;
@@ -13,12 +13,20 @@ pub(crate) struct Checked {
     /// The id that the response has to carry; `None` where the test sends what is no request.
     pub(crate) id: Option<Value>,
     pub(crate) rules: &'static Rules,
+    /// The id digit for digit, where the test says it: values round the integers of many digits.
+    pub(crate) written: Option<&'static str>,
 }
 
 impl Checked {
     pub(crate) fn notification(&self, frame: &[u8]) -> Value {
         let message = decoded(frame);
         assert!(message["method"].is_string() && message.get("id").is_none(), "no notification: {message}");
+        let tagged = message["params"]["_meta"].get(params::SUBSCRIPTION_ID).is_some();
+        if let (true, Some(written)) = (tagged, &self.written) {
+            let tag = format!("\"{}\":{written}", params::SUBSCRIPTION_ID);
+            let text = String::from_utf8_lossy(frame);
+            assert!(text.contains(&tag), "the tag is not the id as it was sent, {written}: {text}");
+        }
         message
     }
 

@@ -26,6 +26,7 @@ lanes! {
         what_is_not_offered_is_not_granted,
         an_empty_wish_is_granted_and_stays_open,
         notices_carry_the_id_with_its_type,
+        notices_carry_an_id_of_many_digits_as_it_was_sent,
         a_wish_of_another_shape_is_refused,
         tasks_need_their_extension,
         the_end_of_the_server_is_told,
@@ -290,6 +291,31 @@ async fn notices_carry_the_id_with_its_type(lane: Lane) {
             client.server().tools_changed();
         }
     }
+}
+
+async fn notices_carry_an_id_of_many_digits_as_it_was_sent(lane: Lane) {
+    const IDS: [&str; 3] = ["18446744073709551616", "-9223372036854775809", "123456789012345678901234567890"];
+    let client = lane.connect(server()).await;
+    let wish = json!({ "notifications": { "toolsListChanged": true, "resourceSubscriptions": ["test://a"] } });
+    // The harness compares the tag of each notice with the id, digit for digit.
+    let mut calls = IDS.map(|id| client.start_written(id, "subscriptions/listen", wish.clone()));
+    for call in &mut calls {
+        assert_eq!(call.notification().await["method"], "notifications/subscriptions/acknowledged");
+    }
+    client.server().tools_changed();
+    client.server().resource_updated("test://a");
+    for call in &mut calls {
+        assert_eq!(call.notification().await["method"], "notifications/tools/list_changed");
+        assert_eq!(call.notification().await["method"], "notifications/resources/updated");
+    }
+    let server = client.server().clone();
+    let ((), ()) = tokio::join!(server.shutdown(Duration::from_secs(1)), async {
+        for (call, id) in calls.into_iter().zip(IDS) {
+            let text = call.reply().await.text;
+            assert!(text.contains(&format!(r#""id":{id},"#)), "{text}");
+            assert!(text.contains(&format!(r#""io.modelcontextprotocol/subscriptionId":{id}}}"#)), "{text}");
+        }
+    });
 }
 
 async fn a_wish_of_another_shape_is_refused(lane: Lane) {

@@ -5,14 +5,14 @@
 //! much changes; the acknowledgement of a subscription is its first item by construction.
 //! Spec: 2026-07-28 basic/patterns/subscriptions, "Notification Delivery"
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use mcp_wire::types::{ElicitationCompleteParams, MetaObject};
 use mcp_wire::{Method, RequestId, encode_notification, params};
-use serde_json::json;
+use serde::Serialize;
 
 use super::exchange::Outbound;
 use crate::protocol::rejection::Hint;
@@ -264,27 +264,39 @@ impl Subscriber {
 impl Notice {
     /// The notification, tagged with the subscription it belongs to where there is one.
     pub(crate) fn frame(&self, subscription: Option<&RequestId>) -> Option<Bytes> {
-        let meta = subscription.map(|id| json!({ (params::SUBSCRIPTION_ID): id }));
-        let tagged = |meta: Option<serde_json::Value>| meta.map(|meta| json!({ "_meta": meta }));
-        let (method, params) = match self {
-            Self::Tools => (Method::ToolsListChanged.as_str(), tagged(meta)),
-            Self::Prompts => (Method::PromptsListChanged.as_str(), tagged(meta)),
-            Self::Resources => (Method::ResourcesListChanged.as_str(), tagged(meta)),
-            Self::Extension(notification) => (&**notification, tagged(meta)),
+        let (method, uri) = match self {
+            Self::Tools => (Method::ToolsListChanged.as_str(), None),
+            Self::Prompts => (Method::PromptsListChanged.as_str(), None),
+            Self::Resources => (Method::ResourcesListChanged.as_str(), None),
+            Self::Extension(notification) => (&**notification, None),
             Self::Visited(id) => {
                 let params = ElicitationCompleteParams::new(id.clone());
                 return encode_notification(Method::ElicitationComplete.as_str(), Some(&params)).ok();
             }
-            Self::Updated(uri) => {
-                let params = match meta {
-                    Some(meta) => json!({ "uri": uri, "_meta": meta }),
-                    None => json!({ "uri": uri }),
-                };
-                (Method::ResourceUpdated.as_str(), Some(params))
-            }
+            Self::Updated(uri) => (Method::ResourceUpdated.as_str(), Some(&**uri)),
         };
+        let params = NoticeParams { uri, notifications: None, meta: subscription.map(tag) };
+        let params = (uri.is_some() || subscription.is_some()).then_some(params);
         encode_notification(method, params.as_ref()).ok()
     }
+}
+
+/// What a notice says.
+#[derive(Serialize)]
+struct NoticeParams<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uri: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    notifications: Option<&'a MetaObject>,
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    meta: Option<Tag<'a>>,
+}
+
+/// The subscription that something belongs to. Not by way of a `Value`, in which an id of many digits would be rounded.
+type Tag<'a> = BTreeMap<&'static str, &'a RequestId>;
+
+fn tag(id: &RequestId) -> Tag<'_> {
+    BTreeMap::from([(params::SUBSCRIPTION_ID, id)])
 }
 
 /// The exchange of a `subscriptions/listen` request.
@@ -299,7 +311,7 @@ impl Listening {
     /// `closing` is the response that ends it. The subscriber is in place already, so that no change is lost between
     /// here and the acknowledgement.
     pub(crate) fn new(subscription: Subscription, id: RequestId, honoured: &MetaObject, closing: Bytes) -> Self {
-        let params = json!({ "notifications": honoured, "_meta": { (params::SUBSCRIPTION_ID): &id } });
+        let params = NoticeParams { uri: None, notifications: Some(honoured), meta: Some(tag(&id)) };
         let acknowledgement = encode_notification(Method::SubscriptionsAcknowledged.as_str(), Some(&params)).ok();
         Self { subscription, id, acknowledgement, closing }
     }

@@ -101,6 +101,7 @@ impl Incoming {
             result_type: ResultType::Complete,
             hints: None,
             meta: None,
+            subscription: None,
         }
     }
 
@@ -236,6 +237,7 @@ impl CallState {
             result_type: ResultType::Complete,
             hints: None,
             meta: None,
+            subscription: None,
         }
     }
 

@@ -89,8 +89,7 @@ pub(super) fn listen(request: Incoming) -> Exchange {
     if let Some(in_flight) = &in_flight {
         in_flight.reaches(Interruptible::Listen(subscription.subscriber().clone()));
     }
-    let tag = json!({ (params::SUBSCRIPTION_ID): &request.id });
-    let closing = response(&request.id, &Dress { meta: tag.as_object(), ..request.dress() }, &json!({}));
+    let closing = response(&request.id, &Dress { subscription: Some(&request.id), ..request.dress() }, &json!({}));
     let closing = closing.unwrap_or_default();
     Exchange::listen(Listening::new(subscription, request.id, &granted, closing), in_flight)
 }

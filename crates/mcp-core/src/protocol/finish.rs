@@ -34,6 +34,8 @@ pub(crate) struct Dress<'a> {
     pub(crate) hints: Option<CacheHints>,
     /// `_meta` of the handler.
     pub(crate) meta: Option<&'a MetaObject>,
+    /// The subscription that the result closes, named in `_meta`.
+    pub(crate) subscription: Option<&'a RequestId>,
 }
 
 /// Writes the response frame of a result. `body` encodes as an object without `_meta`, `resultType` and hints.
@@ -78,7 +80,7 @@ impl Dress<'_> {
                 serde_json::to_writer(&mut *out, &hints.cache_scope)?;
             }
         }
-        if server_info.is_none() && self.meta.is_none_or(MetaObject::is_empty) {
+        if server_info.is_none() && self.subscription.is_none() && self.meta.is_none_or(MetaObject::is_empty) {
             return Ok(());
         }
         if self.rules.result_type {
@@ -92,6 +94,14 @@ impl Dress<'_> {
             out.extend_from_slice(server_info.as_bytes());
         }
         let mut first = server_info.is_none();
+        if let Some(subscription) = self.subscription {
+            if !std::mem::replace(&mut first, false) {
+                out.push(b',');
+            }
+            serde_json::to_writer(&mut *out, params::SUBSCRIPTION_ID)?;
+            out.push(b':');
+            serde_json::to_writer(&mut *out, subscription)?;
+        }
         for (key, value) in self.meta.into_iter().flatten() {
             // Ours to say, and a member must not occur twice.
             if server_info.is_some() && key == params::SERVER_INFO {
@@ -124,6 +134,7 @@ mod tests {
             result_type: ResultType::Complete,
             hints,
             meta,
+            subscription: None,
         };
         serde_json::from_slice(&response(&RequestId::from(1), &dress, body).unwrap()).unwrap()
     }
