@@ -21,6 +21,11 @@ impl Clock {
         Self { wall: SystemTime::now(), started: Instant::now() }
     }
 
+    /// What time it is.
+    pub(crate) fn now(self) -> SystemTime {
+        self.wall.checked_add(self.started.elapsed()).unwrap_or(self.wall)
+    }
+
     /// Milliseconds since the Unix epoch.
     pub(crate) fn now_ms(self) -> u64 {
         let wall = self.wall.duration_since(UNIX_EPOCH).unwrap_or_default();

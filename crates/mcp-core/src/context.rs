@@ -5,11 +5,12 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use mcp_wire::capability::{ClientCapabilities, ClientCapability};
 use mcp_wire::params::Params;
-use mcp_wire::types::{Implementation, LogMessageParams, LoggingLevel, ProgressParams, ProgressToken};
+use mcp_wire::types::{Implementation, LogMessageParams, LoggingLevel, MetaObject, ProgressParams, ProgressToken};
 use mcp_wire::{ErrorCode, Method, RawJson, RequestId, Revision, RpcError, Rules, encode_notification};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -23,7 +24,7 @@ use crate::engine::sessions::Session;
 use crate::handler::Fault;
 use crate::protocol::answers::{Answers, OpenQuestion, QuestionDigest};
 use crate::question::{Elicited, Question, Questions, Visit};
-use crate::{HandlerError, Principal, Server};
+use crate::{HandlerError, OwnerKey, Principal, Server};
 
 /// The request that a handler serves. Cheap to clone.
 #[derive(Clone)]
@@ -56,6 +57,8 @@ pub(crate) struct CallState {
     pub(crate) streaming: bool,
     pub(crate) outbox: Outbox,
     pub(crate) cancellation: Cancellation,
+    /// `_meta` of every notification of the call.
+    pub(crate) tag: Option<MetaObject>,
     pub(crate) attempt: Mutex<Attempt>,
 }
 
@@ -71,6 +74,23 @@ pub(crate) struct Attempt {
     pub(crate) slot: Option<OwnedSemaphorePermit>,
     /// A misuse of the context, which fails the call whatever the handler returns.
     pub(crate) misuse: Option<&'static str>,
+    pub(crate) task: TaskStage,
+    /// Whoever waits for the call to become a task.
+    pub(crate) task_waker: Option<Waker>,
+}
+
+/// How a call stands to becoming a task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum TaskStage {
+    /// It stays in place.
+    #[default]
+    Never,
+    /// Its owner can make a task of it.
+    Possible,
+    /// Its handler wants it to be one.
+    Wanted,
+    /// It is one.
+    Task,
 }
 
 impl Attempt {
@@ -252,12 +272,52 @@ impl RequestContext {
         Ok(())
     }
 
-    /// Asks for the call to go on in the background as a task. There are no tasks yet, so the call stays as it is.
+    /// Asks for the call to go on in the background as a task, and waits until it does. Returns at once where it is a task
+    /// already, and where it cannot become one: the tool does not [offer](crate::Tool::task) it, the client cannot be given
+    /// one, or the server has no tasks. The call then stays as it is.
     ///
     /// # Errors
-    /// None yet.
+    /// None; a call that cannot become a task although it [must](crate::TaskOffer::required) ends without coming back here.
     pub async fn become_task(&self) -> Result<(), HandlerError> {
-        std::future::ready(Ok(())).await
+        std::future::poll_fn(|context| self.0.poll_task(context)).await;
+        Ok(())
+    }
+
+    /// Who owns what this request brings about: the caller, or the session of an anonymous one.
+    #[must_use]
+    pub fn owner(&self) -> OwnerKey {
+        match &self.0.session {
+            Some(session) if self.0.principal.is_anonymous() => OwnerKey::of_session(session.id()),
+            _ => self.0.principal.key(),
+        }
+    }
+
+    /// The session that the request belongs to, where its revision has sessions.
+    #[must_use]
+    pub fn session(&self) -> Option<&Session> {
+        self.0.session.as_ref()
+    }
+
+    /// Whether both are of the same request.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// A token that is cancelled with the call, for whoever must not keep the whole request alive: see
+    /// [`Self::cancelled`]. A call that has been answered is not cancelled any more, except by the end of what it belongs to.
+    #[must_use]
+    pub fn cancellation(&self) -> CancellationToken {
+        self.0.cancellation.token().clone()
+    }
+
+    /// Brings a notification that another call said to the client of this request, on the stream of this request. Never
+    /// waits; beyond [`Limits::notices`](crate::Limits::notices) it is dropped, and nothing is sent to a client that takes no
+    /// stream.
+    pub fn relay(&self, frame: bytes::Bytes) {
+        if self.0.streaming {
+            self.0.outbox.push(Outbound::Notification(frame));
+        }
     }
 
     /// Tells the client how far the call is, if it asked to know. Never waits; a value that does not increase is
@@ -279,6 +339,7 @@ impl RequestContext {
         params.total = total.filter(|total| total.is_finite());
         // The message came in with the annotations of tools.
         params.message = message.filter(|_| state.rules().tool_annotations).map(ToOwned::to_owned);
+        params.meta.clone_from(&state.tag);
         if let Ok(frame) = encode_notification(Method::Progress.as_str(), Some(&params)) {
             state.outbox.push_progress(frame);
         }
@@ -309,6 +370,7 @@ impl RequestContext {
         let Ok(data) = RawJson::from_serialize(&data) else { return };
         let mut params = LogMessageParams::new(level, data);
         params.logger = logger.map(ToOwned::to_owned);
+        params.meta.clone_from(&state.tag);
         if let Ok(frame) = encode_notification(Method::LogMessage.as_str(), Some(&params)) {
             state.outbox.push(Outbound::Notification(frame));
         }
@@ -355,6 +417,23 @@ impl CallState {
 
     pub(crate) fn begin_attempt(&self) {
         self.attempt().logged = 0;
+    }
+
+    /// Whether the call goes on in the background.
+    pub(crate) fn is_task(&self) -> bool {
+        self.attempt().task == TaskStage::Task
+    }
+
+    fn poll_task(&self, context: &mut Context<'_>) -> Poll<()> {
+        let mut attempt = self.attempt();
+        match attempt.task {
+            TaskStage::Never | TaskStage::Task => Poll::Ready(()),
+            TaskStage::Possible | TaskStage::Wanted => {
+                attempt.task = TaskStage::Wanted;
+                attempt.task_waker = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
     }
 
     /// Whether a log message of this level would be sent.

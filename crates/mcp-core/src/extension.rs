@@ -11,6 +11,7 @@ mod tests;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use mcp_wire::capability::ClientCapability;
@@ -19,6 +20,7 @@ use mcp_wire::{Gate, Method, RawJson, Revision, RpcError, encode_notification};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::engine::call::CallExecutor;
 use crate::engine::exchange::Outbound;
 use crate::server::RegistrationError;
 use crate::{HandlerError, RequestContext};
@@ -36,6 +38,19 @@ pub trait Extension: Send + Sync + 'static {
     ///
     /// Clients find them among the `extensions`, and under revisions without extensions among what is `experimental`.
     fn advertise(&self, revision: Revision) -> Option<MetaObject>;
+
+    /// The capability of the protocol itself that the settings are advertised as under `revision`, instead of among the
+    /// extensions. Default: none.
+    fn protocol_capability(&self, revision: Revision) -> Option<ProtocolCapability> {
+        let _ = revision;
+        None
+    }
+
+    /// What runs the calls of tools, if this extension does. A server has at most one such extension. Default: the engine
+    /// runs them.
+    fn executor(self: Arc<Self>) -> Option<Arc<dyn CallExecutor>> {
+        None
+    }
 
     /// The methods that clients may call.
     fn methods(&self) -> Vec<ExtensionMethod>;
@@ -63,6 +78,14 @@ pub trait Extension: Send + Sync + 'static {
     ) -> Result<ExtensionReply, HandlerError>;
 }
 
+/// A capability that the protocol has a name for, and leaves to extensions here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ProtocolCapability {
+    /// `tasks` of 2025-11-25.
+    Tasks,
+}
+
 /// A method of an extension.
 #[derive(Clone, Debug)]
 #[must_use = "a method is served once its extension returns it"]
@@ -71,12 +94,13 @@ pub struct ExtensionMethod {
     target: Option<String>,
     needs_declaration: bool,
     revisions: Option<RangeInclusive<Revision>>,
+    timeout: Option<Option<Duration>>,
 }
 
 impl ExtensionMethod {
     /// A method that any client may call, under every revision that the extension is advertised in.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), target: None, needs_declaration: false, revisions: None }
+        Self { name: name.into(), target: None, needs_declaration: false, revisions: None, timeout: None }
     }
 
     /// Says which member of the parameters names what the request is about. A carrier with headers repeats it in
@@ -90,6 +114,13 @@ impl ExtensionMethod {
     /// to declare it and are served.
     pub fn needs_declaration(mut self) -> Self {
         self.needs_declaration = true;
+        self
+    }
+
+    /// How long one attempt to answer may take; `None` for as long as it likes. Default:
+    /// [`Limits::call_timeout`](crate::Limits::call_timeout).
+    pub fn timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
+        self.timeout = Some(timeout.into());
         self
     }
 
@@ -224,6 +255,9 @@ pub enum ExtensionError {
     /// The protocol, another extension or another kind has the notification.
     #[error("the notification \"{0}\" is sent already")]
     TakenNotification(String),
+    /// Another extension runs the calls of tools.
+    #[error("the calls of tools are run by another extension already")]
+    TakenCalls,
     /// The filter of subscriptions has the member, or it is empty.
     #[error("\"{0}\" is no usable member of a filter, or has a meaning already")]
     Kind(String),
@@ -236,13 +270,14 @@ pub(crate) struct Extensions {
     methods: HashMap<String, Served>,
     notifications: HashMap<String, Arc<Entry>>,
     kinds: Vec<Kind>,
+    executor: Option<Arc<dyn CallExecutor>>,
 }
 
 /// One extension with what it said when the server was built.
 struct Entry {
     id: String,
     extension: Arc<dyn Extension>,
-    offers: BTreeMap<Revision, MetaObject>,
+    offers: BTreeMap<Revision, (MetaObject, Option<ProtocolCapability>)>,
 }
 
 impl Entry {
@@ -260,6 +295,8 @@ pub(crate) struct Served {
     pub(crate) needs: Vec<ClientCapability>,
     /// Where it is served at all; everywhere if nothing else was said.
     revisions: Option<RangeInclusive<Revision>>,
+    /// How long an attempt may take, if that is not the server's default.
+    pub(crate) timeout: Option<Option<Duration>>,
 }
 
 impl Served {
@@ -299,7 +336,15 @@ impl Extensions {
             return Err(ExtensionError::TakenId);
         }
         let offered = Revision::ALL.into_iter();
-        let offers = offered.filter_map(|each| extension.advertise(each).map(|settings| (each, settings))).collect();
+        let offers = offered
+            .filter_map(|each| Some((each, (extension.advertise(each)?, extension.protocol_capability(each)))))
+            .collect();
+        if let Some(executor) = Arc::clone(&extension).executor() {
+            if self.executor.is_some() {
+                return Err(ExtensionError::TakenCalls);
+            }
+            self.executor = Some(executor);
+        }
         let entry = Arc::new(Entry { id, extension, offers });
         for method in entry.extension.methods() {
             self.add_method(&entry, method)?;
@@ -315,7 +360,7 @@ impl Extensions {
     }
 
     fn add_method(&mut self, entry: &Arc<Entry>, method: ExtensionMethod) -> Result<(), ExtensionError> {
-        let ExtensionMethod { name, target, needs_declaration, revisions } = method;
+        let ExtensionMethod { name, target, needs_declaration, revisions, timeout } = method;
         let known = Method::from(name.as_str());
         if !is_word(&name) || known.is_notification() {
             return Err(ExtensionError::Method(name));
@@ -324,7 +369,7 @@ impl Extensions {
             return Err(ExtensionError::TakenMethod(name));
         }
         let needs = if needs_declaration { vec![ClientCapability::Extension(entry.id.clone())] } else { Vec::new() };
-        self.methods.insert(name, Served { entry: Arc::clone(entry), target, needs, revisions });
+        self.methods.insert(name, Served { entry: Arc::clone(entry), target, needs, revisions, timeout });
         Ok(())
     }
 
@@ -353,9 +398,20 @@ impl Extensions {
         Ok(())
     }
 
-    /// What is advertised under a revision, by identifier.
-    pub(crate) fn advertised(&self, revision: Revision) -> impl Iterator<Item = (&str, &MetaObject)> {
-        self.entries.iter().filter_map(move |entry| Some((entry.id.as_str(), entry.offers.get(&revision)?)))
+    /// What is advertised under a revision, by identifier, and as what where the protocol has a name for it.
+    pub(crate) fn advertised(
+        &self,
+        revision: Revision,
+    ) -> impl Iterator<Item = (&str, &MetaObject, Option<ProtocolCapability>)> {
+        self.entries.iter().filter_map(move |entry| {
+            let (settings, capability) = entry.offers.get(&revision)?;
+            Some((entry.id.as_str(), settings, *capability))
+        })
+    }
+
+    /// What runs the calls of tools, if the engine does not.
+    pub(crate) fn executor(&self) -> Option<&Arc<dyn CallExecutor>> {
+        self.executor.as_ref()
     }
 
     /// The method, if an extension brought it.

@@ -100,6 +100,8 @@ pub(crate) enum Fault {
     Cancelled,
     /// Our own fault: -32603.
     Internal(Box<dyn Error + Send + Sync>),
+    /// The call goes on somewhere outside.
+    Elsewhere { provider: String, job: String },
 }
 
 impl HandlerError {
@@ -162,6 +164,13 @@ impl HandlerError {
     /// Our own fault: -32603 with a fixed text; the cause goes to `tracing`.
     pub fn internal(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self::new(Fault::Internal(cause.into()))
+    }
+
+    /// Not an error, but the end of the handler's part: the call goes on as `job` in a system outside, which `provider` names.
+    /// Only an extension that runs calls as tasks knows what to do with it, and only where the call is or can become a task;
+    /// elsewhere it is -32603, so the tool should [require](crate::TaskOffer::required) tasks.
+    pub fn elsewhere(provider: impl Into<String>, job: impl Into<String>) -> Self {
+        Self::new(Fault::Elsewhere { provider: provider.into(), job: job.into() })
     }
 
     /// Whether a question was refused before it was asked, or its answer was.

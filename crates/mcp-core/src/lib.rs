@@ -43,6 +43,7 @@ mod random;
 mod registry;
 mod resource;
 mod server;
+mod task;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod tool;
@@ -54,12 +55,18 @@ pub use mcp_wire as wire;
 pub use access::{AccessPolicy, Action, Denied, Item};
 pub use completion::{CompletionRequest, Completions, FunctionCompleter, completer, completer_of};
 pub use context::{ClientFacts, RequestContext, TraceContext};
+pub use engine::call::{
+    Apart, Asked, AskedQuestion, BoxFuture, CallEvent, CallExecutor, CallOutcome, CallReply, PreparedCall, RunFuture,
+    RunningCall, Settled, StoredCall, Taken,
+};
 pub use engine::exchange::{Exchange, Outbound};
 pub use engine::peer::{Peer, Scope};
 pub use engine::serve::{Connection, serve, serve_as};
 pub use engine::sessions::{OpenStream, Session, Sessions, SessionsFull};
 pub use engine::visits::NoSuchVisit;
-pub use extension::{Extension, ExtensionError, ExtensionMethod, ExtensionReply, ExtensionRequest, SubscriptionKind};
+pub use extension::{
+    Extension, ExtensionError, ExtensionMethod, ExtensionReply, ExtensionRequest, ProtocolCapability, SubscriptionKind,
+};
 pub use form::*;
 pub use handler::{Completer, HandlerError, PromptHandler, ResourceHandler, ResultExt, ToolHandler};
 pub use layer::{CallLayer, LayeredCall, Next};
@@ -72,10 +79,11 @@ pub use protocol::admit::{Carrier, Classified, Head, Legacy, Modern, Pipe, Split
 pub use protocol::rejection::{Hint, Rejection};
 pub use protocol::schema;
 pub use protocol::seal::{KeyRing, StateKey};
-pub use question::{Elicited, Form, ListRoots, QUESTION_METHODS, Question, Questions, Sample, Visit};
+pub use question::{Elicited, Form, ListRoots, QUESTION_METHODS, Question, Questions, Sample, Visit, check_answer};
 pub use random::id as random_id;
 pub use resource::{ReadRequest, Resource, ResourceReply, ResourceTemplate};
 pub use server::{Handshake, Offer, RegistrationError, Server, ServerBuilder};
+pub use task::{TaskOffer, TaskStart};
 #[cfg(feature = "schemars")]
 pub use tool::Structured;
 pub use tool::{IntoToolReply, NoArguments, Tool, ToolReply};

@@ -220,6 +220,23 @@ impl Question for ListRoots {
     }
 }
 
+/// Checks an answer that came for a question of one of the protocol's kinds, before its handler is run again. What is
+/// asked by other methods is for their handlers to check.
+///
+/// # Errors
+/// What does not fit, for whoever answered.
+pub fn check_answer(method: &str, asked: &RawJson, given: &RawJson) -> Result<(), String> {
+    let is_page =
+        || mcp_wire::params::member_of(asked, "mode").ok().flatten().is_some_and(|mode| mode.as_str() == "\"url\"");
+    match method {
+        Visit::METHOD if is_page() => Visit::accept(asked, given).map(drop),
+        Form::<serde_json::Value>::METHOD => Form::<serde_json::Value>::accept(asked, given).map(drop),
+        Sample::METHOD => Sample::accept(asked, given).map(drop),
+        ListRoots::METHOD => ListRoots::accept(asked, given).map(drop),
+        _ => Ok(()),
+    }
+}
+
 /// Several questions under their keys; implemented for tuples of up to eight `(key, question)` pairs.
 pub trait Questions: Send {
     /// The answers in the same order.

@@ -21,11 +21,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::access::Access;
 use crate::clock::Clock;
+use crate::engine::call::CallExecutor;
 use crate::engine::hub::{Change, Hub, Wants};
 use crate::engine::peer::{Ids, Peer, Scope};
 use crate::engine::sessions::{Agreement, Session};
 use crate::engine::visits::{NoSuchVisit, Visits};
-use crate::extension::{ExtensionError, Extensions};
+use crate::extension::{ExtensionError, Extensions, ProtocolCapability};
 use crate::layer::CallLayer;
 use crate::limits::Limits;
 use crate::prompt::Prompt;
@@ -35,7 +36,7 @@ use crate::protocol::schema::{SchemaError, SchemaValidator};
 use crate::protocol::seal::KeyRing;
 use crate::registry::{Registry, Table};
 use crate::resource::{Resource, ResourceTemplate, normalized};
-use crate::tool::Tool;
+use crate::tool::{Surroundings, Tool};
 use crate::uri_template::UriTemplateError;
 use crate::{ClientFacts, Principal, random};
 
@@ -152,6 +153,9 @@ pub enum RegistrationError {
         /// What is wrong with it.
         problem: ExtensionError,
     },
+    /// The tool's calls must be tasks, and the server has none.
+    #[error("tool \"{0}\" needs tasks: add an extension that runs calls, by `ServerBuilder::extension`")]
+    NeedsTasks(String),
     /// There is no validator for schemas.
     #[error("without the feature \"jsonschema\" a server needs a validator: `ServerBuilder::validator`")]
     NoValidator,
@@ -205,7 +209,12 @@ impl Server {
     pub fn add_tool(&self, mut tool: Tool) -> Result<(), RegistrationError> {
         offered(self.0.offers.tools, "tools")?;
         tool.enclose(&self.0.layers);
-        let entry = tool.compile(&*self.0.validator, self.0.limits.call_timeout, &self.0.blocking)?;
+        let entry = tool.compile(&Surroundings {
+            validator: &*self.0.validator,
+            default_timeout: self.0.limits.call_timeout,
+            blocking: &self.0.blocking,
+            has_tasks: self.0.extensions.executor().is_some(),
+        })?;
         self.change(Change::Tools, |registry| add(&mut registry.tools, entry))
     }
 
@@ -374,6 +383,13 @@ impl Server {
         self.0.root.clone()
     }
 
+    /// What time it is by the clock that the server's states and sessions expire by: the wall clock as it was when the server
+    /// was built, and what has passed since.
+    #[must_use]
+    pub fn now(&self) -> SystemTime {
+        self.0.clock.now()
+    }
+
     /// How long it is until `moment` by the clock that the server's states and sessions expire by; zero when it has passed.
     #[must_use]
     pub fn time_until(&self, moment: SystemTime) -> Duration {
@@ -450,12 +466,16 @@ impl Server {
         if offers.completions && revision.rules().tool_annotations {
             capabilities = capabilities.with_completions();
         }
-        for (id, settings) in self.0.extensions.advertised(revision) {
-            if revision.rules().extensions {
-                capabilities = capabilities.with_extension(id, settings.clone());
-            } else {
-                let experimental = capabilities.experimental.get_or_insert_default();
-                experimental.insert(id.to_owned(), settings.clone().into());
+        for (id, settings, capability) in self.0.extensions.advertised(revision) {
+            match capability {
+                Some(ProtocolCapability::Tasks) => capabilities.tasks = Some(Box::new(settings.clone().into())),
+                None if revision.rules().extensions => {
+                    capabilities = capabilities.with_extension(id, settings.clone());
+                }
+                None => {
+                    let experimental = capabilities.experimental.get_or_insert_default();
+                    experimental.insert(id.to_owned(), settings.clone().into());
+                }
             }
         }
         capabilities
@@ -476,6 +496,11 @@ impl Server {
             Gate::Completions => self.0.offers.completions,
             _ => false,
         }
+    }
+
+    /// What runs the calls of tools, if the engine does not.
+    pub(crate) fn executor(&self) -> Option<Arc<dyn CallExecutor>> {
+        self.0.extensions.executor().cloned()
     }
 
     pub(crate) fn extensions(&self) -> &Extensions {

@@ -14,7 +14,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use mcp_wire::capability::ClientCapability;
-use mcp_wire::types::{self, ContentBlock, Icon, MetaObject, ToolAnnotations};
+use mcp_wire::types::{self, CallToolResult, ContentBlock, Icon, MetaObject, ToolAnnotations};
 use mcp_wire::{RawJson, Revision};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -28,6 +28,7 @@ use crate::protocol::admit::ToolRules;
 use crate::protocol::schema::{CompiledSchema, SchemaRole, SchemaValidator, mirrored_parameters};
 use crate::registry::{self, Entry, Rendered};
 use crate::server::RegistrationError;
+use crate::task::TaskOffer;
 use crate::{HandlerError, RequestContext};
 
 /// A tool, ready to be registered.
@@ -43,6 +44,7 @@ pub struct Tool {
     layers: Vec<Arc<dyn CallLayer>>,
     check_arguments: bool,
     check_result: bool,
+    task: Option<TaskOffer>,
 }
 
 /// What a tool answers.
@@ -74,6 +76,16 @@ impl ToolReply {
     /// A failed reply; the model reads the text.
     pub fn error(text: impl Into<String>) -> Self {
         Self { is_error: true, ..Self::text(text) }
+    }
+
+    /// The reply as the newest revision says it.
+    #[must_use]
+    pub fn into_result(self) -> CallToolResult {
+        let mut result = CallToolResult::new(self.content);
+        result.structured_content = self.structured;
+        result.is_error = self.is_error.then_some(true);
+        result.meta = self.meta;
+        result
     }
 
     /// The same reply with structured content, which has to match the output schema.
@@ -304,6 +316,7 @@ impl Tool {
             layers: Vec::new(),
             check_arguments: true,
             check_result: true,
+            task: None,
         }
     }
 
@@ -375,6 +388,13 @@ impl Tool {
         self
     }
 
+    /// Says that calls may, or must, become tasks, on a server that has them. A task is not bounded by the default of
+    /// [`Self::timeout`] but by its lifetime. Default: calls never become tasks.
+    pub fn task(mut self, offer: TaskOffer) -> Self {
+        self.task = Some(offer);
+        self
+    }
+
     /// Leaves the check of arguments against the input schema to the handler.
     pub fn without_argument_check(mut self) -> Self {
         self.check_arguments = false;
@@ -397,14 +417,17 @@ impl Tool {
         self.layers.splice(0..0, outer.iter().cloned());
     }
 
-    pub(crate) fn compile(
-        self,
-        validator: &dyn SchemaValidator,
-        default_timeout: Option<Duration>,
-        blocking: &Arc<Semaphore>,
-    ) -> Result<ToolEntry, RegistrationError> {
+    pub(crate) fn compile(mut self, surroundings: &Surroundings<'_>) -> Result<ToolEntry, RegistrationError> {
+        let Surroundings { validator, default_timeout, blocking, has_tasks } = *surroundings;
         let name = self.definition.name.clone();
         check_name(&name)?;
+        match &self.task {
+            Some(offer) if has_tasks => self.definition.execution = Some(types::ToolExecution::new(offer.support())),
+            Some(offer) if offer.support() == types::TaskSupport::Required => {
+                return Err(RegistrationError::NeedsTasks(name));
+            }
+            _ => self.task = None,
+        }
         let failed = |what: &'static str| {
             let name = name.clone();
             move |cause| RegistrationError::Schema { name, what, cause }
@@ -426,15 +449,27 @@ impl Tool {
             rules: ToolRules { mirrored, needs: self.needs, scopes: self.scopes },
             handler: self.handler,
             layers: self.layers.into(),
+            bounds_itself: self.timeout.is_some(),
             timeout: self.timeout.unwrap_or(default_timeout),
             slots,
             arguments: self.check_arguments.then_some(arguments),
             must_structure: self.definition.output_schema.is_some(),
             result: result.filter(|_| self.check_result),
+            task: self.task,
             definition: self.definition,
             rendered: Rendered::default(),
         })
     }
+}
+
+/// What a server has that its tools are compiled with.
+#[derive(Clone, Copy)]
+pub(crate) struct Surroundings<'a> {
+    pub(crate) validator: &'a dyn SchemaValidator,
+    pub(crate) default_timeout: Option<Duration>,
+    pub(crate) blocking: &'a Arc<Semaphore>,
+    /// Whether calls may become tasks at all.
+    pub(crate) has_tasks: bool,
 }
 
 /// The names that the specification asks for, so that every client takes them.
@@ -458,11 +493,14 @@ pub(crate) struct ToolEntry {
     /// Around the handler, the outermost first.
     pub(crate) layers: Box<[Arc<dyn CallLayer>]>,
     pub(crate) timeout: Option<Duration>,
+    /// The timeout is the tool's own and not the server's default.
+    pub(crate) bounds_itself: bool,
     pub(crate) slots: Option<Arc<Semaphore>>,
     pub(crate) arguments: Option<Arc<dyn CompiledSchema>>,
     pub(crate) result: Option<Arc<dyn CompiledSchema>>,
     /// An output schema is advertised, so a success has to carry structured content.
     pub(crate) must_structure: bool,
+    pub(crate) task: Option<TaskOffer>,
     rendered: Rendered,
 }
 

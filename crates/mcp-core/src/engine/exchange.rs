@@ -234,6 +234,9 @@ impl Call {
             } else {
                 drop_caught(running);
             }
+        } else if self.response.is_some() {
+            // Nobody takes the response: what goes on behind it learns that its client is gone.
+            self.state.cancellation.cancel();
         }
     }
 }
@@ -255,7 +258,7 @@ struct OutboxState {
     waker: Option<Waker>,
 }
 
-enum Popped {
+pub(crate) enum Popped {
     Item(Outbound),
     Empty,
     Withdrawn,
@@ -300,7 +303,7 @@ impl Outbox {
         self.push(Outbound::Notification(frame));
     }
 
-    fn pop(&self) -> Popped {
+    pub(crate) fn pop(&self) -> Popped {
         let mut state = self.state();
         if state.withdrawn {
             return Popped::Withdrawn;
@@ -316,7 +319,7 @@ impl Outbox {
     }
 
     /// Remembers whom to wake; returns whether there is something to pop already.
-    fn wait(&self, waker: &Waker) -> bool {
+    pub(crate) fn wait(&self, waker: &Waker) -> bool {
         let mut state = self.state();
         if state.withdrawn || !state.queue.is_empty() || state.latest_progress.is_some() {
             return true;
@@ -328,7 +331,7 @@ impl Outbox {
     }
 
     /// Nothing is taken any more; what is queued is still written.
-    fn close(&self) {
+    pub(crate) fn close(&self) {
         self.state().closed = true;
     }
 

@@ -47,6 +47,8 @@ impl Subject {
 pub(crate) enum Halt {
     /// The client must answer first and repeat the request.
     InputRequired(InputRequiredResult),
+    /// The call goes on in the background, and whoever owns it has to find the answers.
+    Parked(Vec<OpenQuestion>),
     /// The handler's fault, of any kind but an open question.
     Fault(Fault),
     /// An error of the loop itself.
@@ -89,6 +91,9 @@ where
             }
         };
         check_bounds(state, questions.len()).map_err(Halt::Rpc)?;
+        if state.is_task() {
+            return Err(Halt::Parked(questions));
+        }
         match &state.session {
             Some(session) => answer_in_place(state, session, questions).await?,
             None => return Err(come_back(state, subject, questions)),

@@ -69,10 +69,11 @@ pub(crate) fn reap<T: Send + 'static>(future: BoxFuture<T>, grace: Duration, hel
 }
 
 /// A future with a deadline whose timer is only started when the future is not ready at once.
-pub(crate) struct Deadline<F> {
+pub(crate) struct Deadline<F, E = fn() -> bool> {
     future: F,
     limit: Option<Duration>,
     timer: Option<Pin<Box<Sleep>>>,
+    excused: Option<E>,
 }
 
 /// The future was not ready in time.
@@ -81,11 +82,16 @@ pub(crate) struct Elapsed;
 
 impl<F: Future + Unpin> Deadline<F> {
     pub(crate) fn new(future: F, limit: Option<Duration>) -> Self {
-        Self { future, limit, timer: None }
+        Self { future, limit, timer: None, excused: None }
+    }
+
+    /// The deadline does not count if this holds when it comes.
+    pub(crate) fn unless<E: Fn() -> bool>(self, excused: E) -> Deadline<F, E> {
+        Deadline { future: self.future, limit: self.limit, timer: self.timer, excused: Some(excused) }
     }
 }
 
-impl<F: Future + Unpin> Future for Deadline<F> {
+impl<F: Future + Unpin, E: Fn() -> bool + Unpin> Future for Deadline<F, E> {
     type Output = Result<F::Output, Elapsed>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -94,7 +100,13 @@ impl<F: Future + Unpin> Future for Deadline<F> {
         }
         let Some(limit) = self.limit else { return Poll::Pending };
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
-        timer.as_mut().poll(context).map(|()| Err(Elapsed))
+        std::task::ready!(timer.as_mut().poll(context));
+        if self.excused.as_ref().is_some_and(|excused| excused()) {
+            self.limit = None;
+            self.timer = None;
+            return Poll::Pending;
+        }
+        Poll::Ready(Err(Elapsed))
     }
 }
 

@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use mcp_wire::{ErrorCode, RawJson, RpcError};
 use serde_json::value::RawValue;
@@ -20,9 +21,11 @@ use crate::protocol::rejection::{Hint, method_not_found};
 use crate::{HandlerError, RequestContext};
 
 pub(super) fn call(request: Incoming) -> Exchange {
-    let Some(extension) = request.server.extensions().method(&request.method).map(|served| served.extension()) else {
+    let served = request.server.extensions().method(&request.method);
+    let Some((extension, timeout)) = served.map(|served| (served.extension(), served.timeout)) else {
         return request.refuse(method_not_found(request.method.as_str()), Hint::NotFound);
     };
+    let limit = timeout.unwrap_or(request.server.limits().call_timeout);
     let params = request.params.raw().unwrap_or(RawJson::EMPTY_OBJECT);
     let arguments = match without_envelope(&params) {
         Ok(arguments) => arguments,
@@ -30,7 +33,7 @@ pub(super) fn call(request: Incoming) -> Exchange {
     };
     let subject = Subject { method: request.method.clone(), target: String::new(), arguments };
     let asked = ExtensionRequest { method: request.method.clone(), params };
-    request.start(subject, |context, call| run(context, call, extension, asked))
+    request.start(subject, |context, call| run(context, call, extension, asked, limit))
 }
 
 async fn run(
@@ -38,9 +41,9 @@ async fn run(
     call: Call,
     extension: Arc<dyn Extension>,
     request: ExtensionRequest,
+    limit: Option<Duration>,
 ) -> Finished {
     let state = Arc::clone(&context.0);
-    let limit = state.server.limits().call_timeout;
     let attempt = || {
         let running = Deadline::new(Arc::clone(&extension).handle(request.clone(), context.clone()), limit);
         async move {

@@ -11,7 +11,7 @@ mod logging;
 mod prompts;
 mod resources;
 mod subscriptions;
-mod tools;
+pub(crate) mod tools;
 
 use std::future::Future;
 use std::sync::{Arc, Mutex};
@@ -173,6 +173,7 @@ impl Incoming {
             streaming: self.streaming,
             outbox: Outbox::new(notices),
             cancellation: Cancellation::new(scope),
+            tag: None,
             attempt: Mutex::new(Attempt::with(answers)),
             server: self.server,
         });
@@ -257,6 +258,17 @@ impl CallState {
         }
     }
 
+    /// The frame of a result that stands for the one that was asked for.
+    pub(crate) fn instead(&self, result: &RawJson, result_type: &'static str) -> Finished {
+        match response(&self.id, &Dress { result_type: ResultType::Other(result_type), ..self.dress() }, result) {
+            Ok(frame) => (frame, Hint::Ok),
+            Err(error) => {
+                tracing::error!(%error, "a result could not be encoded");
+                self.failed(&RpcError::internal(), Hint::Ok)
+            }
+        }
+    }
+
     /// The frame of a result that asks the client to come back with answers.
     fn asked(&self, result: &InputRequiredResult) -> Finished {
         match response(&self.id, &Dress { result_type: ResultType::InputRequired, ..self.dress() }, result) {
@@ -276,35 +288,46 @@ impl CallState {
 
     /// The frame of a call without a result. Faults that a method treats by itself do not get here.
     pub(crate) fn halted(&self, halt: Halt) -> Finished {
-        let fault = match halt {
-            Halt::InputRequired(result) => return self.asked(&result),
-            Halt::Rpc(error) => return self.failed(&error, Hint::Ok),
-            Halt::Fault(fault) => fault,
-        };
+        match halt {
+            Halt::InputRequired(result) => self.asked(&result),
+            Halt::Rpc(error) => self.failed(&error, Hint::Ok),
+            Halt::Fault(fault) => {
+                let (error, hint) = self.error_of(fault);
+                self.failed(&error, hint)
+            }
+            Halt::Parked(_) => {
+                tracing::error!("the owner of a call answered its request with what the call has to ask");
+                self.failed(&RpcError::internal(), Hint::Ok)
+            }
+        }
+    }
+
+    /// The error that a fault is to the client.
+    pub(crate) fn error_of(&self, fault: Fault) -> (RpcError, Hint) {
         match fault {
-            Fault::Rpc(error) => self.failed(&error, Hint::Ok),
+            Fault::Rpc(error) => (error, Hint::Ok),
             Fault::Missing(missing) => {
                 let mut required = MetaObject::new();
                 missing.iter().for_each(|each| each.add_to(&mut required));
                 let error = missing_capability(self.rules().missing_capability, &required);
                 let hint = if self.rules().result_type { Hint::BadRequest } else { Hint::Ok };
-                self.failed(&error, hint)
+                (error, hint)
             }
-            Fault::Forbidden(scopes) => self.failed(&lacking_scope(), Hint::Forbidden { scopes }),
+            Fault::Forbidden(scopes) => (lacking_scope(), Hint::Forbidden { scopes }),
             Fault::Told(content) => {
                 let text: Vec<&str> = content.iter().filter_map(|block| block.as_text()).collect();
-                let error = RpcError::new(ErrorCode::INTERNAL_ERROR, text.join("\n"));
-                self.failed(&error, Hint::Ok)
+                (RpcError::new(ErrorCode::INTERNAL_ERROR, text.join("\n")), Hint::Ok)
             }
-            Fault::Cancelled => {
-                let error = RpcError::new(ErrorCode::INTERNAL_ERROR, "the request was cancelled");
-                self.failed(&error, Hint::Ok)
-            }
+            Fault::Cancelled => (RpcError::new(ErrorCode::INTERNAL_ERROR, "the request was cancelled"), Hint::Ok),
             Fault::Failed(cause) | Fault::Internal(cause) => {
                 tracing::error!(error = %cause, "a handler failed");
-                self.failed(&RpcError::internal(), Hint::Ok)
+                (RpcError::internal(), Hint::Ok)
             }
-            Fault::NotFound | Fault::Unanswered => self.failed(&RpcError::internal(), Hint::Ok),
+            Fault::Elsewhere { provider, .. } => {
+                tracing::error!(provider, "a handler handed its call over where it cannot be a task");
+                (RpcError::internal(), Hint::Ok)
+            }
+            Fault::NotFound | Fault::Unanswered => (RpcError::internal(), Hint::Ok),
         }
     }
 }

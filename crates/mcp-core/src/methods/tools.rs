@@ -6,13 +6,14 @@
 
 use std::sync::Arc;
 
-use mcp_wire::types::{CallToolResult, MetaObject};
+use mcp_wire::types::MetaObject;
 use mcp_wire::{ErrorCode, JsonKind, RawJson, RpcError};
 use tokio::time::Instant;
 
 use super::{Call, Incoming};
 use crate::access::{Action, Item};
 use crate::context::CallState;
+use crate::engine::call::{self, CallReply, Concluded, PreparedCall, Taken};
 use crate::engine::exchange::{Exchange, Finished};
 use crate::engine::rounds::{self, Halt, Subject};
 use crate::engine::worker::Deadline;
@@ -52,18 +53,44 @@ pub(super) fn call(mut request: Incoming) -> Exchange {
 
 async fn run(context: RequestContext, call: Call, tool: Arc<ToolEntry>) -> Finished {
     let state = Arc::clone(&context.0);
-    if let Some(problem) = refused_arguments(&tool, &call.subject.arguments) {
-        return state.finished(&CallToolResult::error(problem), None, None);
-    }
-    let outcome = rounds::drive(&context, &call.subject, || attempt(&tool, &call.subject.arguments, &context)).await;
-    match outcome {
-        Ok(reply) => finish(&state, &tool, reply),
-        Err(Halt::Fault(Fault::Told(content))) => {
-            finish(&state, &tool, ToolReply { is_error: true, ..ToolReply::new(content) })
+    let concluded = match state.server.executor() {
+        None => conclude(&context, &call.subject, &tool).await,
+        Some(executor) => match executor.take(PreparedCall::new(context, call.subject, tool)) {
+            Taken::Left(call) => {
+                let (context, subject, tool) = call.into_parts();
+                conclude(&context, &subject, &tool).await
+            }
+            Taken::Refused(error) => return state.halted(call::refusal(error)),
+            Taken::Run(run) => match run.0.await {
+                CallReply::Outcome(outcome) => outcome.concluded,
+                CallReply::Instead { result, result_type } => return state.instead(&result, result_type),
+                CallReply::Error(error) => return state.halted(call::refusal(error)),
+            },
+        },
+    };
+    match concluded {
+        Ok(reply) => {
+            let mut result = reply.into_result();
+            let meta = result.meta.take();
+            result.for_rules(state.rules());
+            state.finished(&result, meta.as_ref(), None)
         }
+        Err(halt) => state.halted(halt),
+    }
+}
+
+/// Runs a call to its end, or to where it needs what nobody here can give.
+pub(crate) async fn conclude(context: &RequestContext, subject: &Subject, tool: &Arc<ToolEntry>) -> Concluded {
+    let state = &*context.0;
+    if let Some(problem) = refused_arguments(tool, &subject.arguments) {
+        return Ok(ToolReply::error(problem));
+    }
+    match rounds::drive(context, subject, || attempt(tool, &subject.arguments, context)).await {
+        Ok(reply) => Ok(checked(tool, reply)),
+        Err(Halt::Fault(Fault::Told(content))) => Ok(ToolReply { is_error: true, ..ToolReply::new(content) }),
         Err(Halt::Fault(Fault::Failed(cause))) => {
             tracing::warn!(tool = tool.definition.name, error = %cause, "a tool failed");
-            finish(&state, &tool, ToolReply::error("the tool failed"))
+            Ok(ToolReply::error("the tool failed"))
         }
         // Where the revision has no error for it, the model is told.
         Err(Halt::Fault(Fault::Missing(missing))) if !state.rules().result_type => {
@@ -71,15 +98,15 @@ async fn run(context: RequestContext, call: Call, tool: Arc<ToolEntry>) -> Finis
             missing.iter().for_each(|each| each.add_to(&mut required));
             let required = serde_json::Value::Object(required);
             let text = format!("this tool needs what the client did not declare among its capabilities: {required}");
-            finish(&state, &tool, ToolReply::error(text))
+            Ok(ToolReply::error(text))
         }
         // Who asks for what is named must not lose what the tool needs anyway.
         Err(Halt::Fault(Fault::Forbidden(mut scopes))) => {
             let also = tool.rules.scopes.iter().filter(|scope| !scopes.contains(scope)).cloned().collect::<Vec<_>>();
             scopes.splice(0..0, also);
-            state.halted(Halt::Fault(Fault::Forbidden(scopes)))
+            Err(Halt::Fault(Fault::Forbidden(scopes)))
         }
-        Err(halt) => state.halted(halt),
+        Err(halt) => Err(halt),
     }
 }
 
@@ -103,7 +130,9 @@ async fn attempt(
         left = left.map(|limit| limit.saturating_sub(started.elapsed()));
     }
     let _held = Held(&context.0);
-    Deadline::new(layer::attempt(tool, arguments.clone(), context.clone()), left).await.map_err(late)?
+    let running = Deadline::new(layer::attempt(tool, arguments.clone(), context.clone()), left);
+    // A task is bounded by its lifetime; only a bound that the tool set for itself counts there as well.
+    running.unless(|| !tool.bounds_itself && context.0.is_task()).await.map_err(late)?
 }
 
 /// Gives the tool's slot back when the attempt is over, unless blocking code has taken it along.
@@ -130,16 +159,15 @@ fn listed(violations: &[Violation]) -> String {
     violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-fn finish(state: &CallState, tool: &ToolEntry, reply: ToolReply) -> Finished {
-    if let Some(problem) = refused_result(tool, &reply) {
-        tracing::error!(tool = tool.definition.name, problem, "a tool's result does not match its output schema");
-        return state.finished(&CallToolResult::error(problem), None, None);
+/// The reply, or what is wrong with it.
+fn checked(tool: &ToolEntry, reply: ToolReply) -> ToolReply {
+    match refused_result(tool, &reply) {
+        None => reply,
+        Some(problem) => {
+            tracing::error!(tool = tool.definition.name, problem, "a tool's result does not match its output schema");
+            ToolReply::error(problem)
+        }
     }
-    let mut result = CallToolResult::new(reply.content);
-    result.structured_content = reply.structured;
-    result.is_error = reply.is_error.then_some(true);
-    result.for_rules(state.rules());
-    state.finished(&result, reply.meta.as_ref(), None)
 }
 
 fn refused_result(tool: &ToolEntry, reply: &ToolReply) -> Option<String> {

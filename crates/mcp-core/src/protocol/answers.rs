@@ -99,15 +99,20 @@ impl Answers {
             })?,
             _ => BTreeMap::new(),
         };
-        let Some(mut remembered) = remembered else {
+        let Some(remembered) = remembered else {
             return Ok(Self { unpinned: responses, ..Self::default() });
         };
-        for (key, value) in responses {
+        Ok(Self::resumed(remembered, responses))
+    }
+
+    /// The answers of a call that waited for them somewhere else; those that nobody asked for are ignored.
+    pub(crate) fn resumed(mut remembered: Remembered, given: BTreeMap<String, RawJson>) -> Self {
+        for (key, value) in given {
             if let Some(question) = remembered.asked.remove(&key) {
                 remembered.answered.insert(key, Answered { question, value });
             }
         }
-        Ok(Self { remembered, ..Self::default() })
+        Self { remembered, ..Self::default() }
     }
 
     /// The answer to this question, if there is one.

@@ -14,6 +14,8 @@ use serde::Serialize;
 pub(crate) enum ResultType {
     Complete,
     InputRequired,
+    /// What an extension calls it.
+    Other(&'static str),
 }
 
 impl ResultType {
@@ -21,6 +23,7 @@ impl ResultType {
         match self {
             Self::Complete => "complete",
             Self::InputRequired => "input_required",
+            Self::Other(name) => name,
         }
     }
 }

@@ -26,7 +26,7 @@ use crate::protocol::schema::SchemaValidator;
 use crate::protocol::seal::{KeyRing, StateKey};
 use crate::registry::Registry;
 use crate::resource::{Resource, ResourceTemplate};
-use crate::tool::Tool;
+use crate::tool::{Surroundings, Tool};
 
 impl Server {
     /// Begins a server with a name and a version.
@@ -222,18 +222,24 @@ impl ServerBuilder {
             None => default_validator()?,
         };
         let blocking = Arc::new(Semaphore::new(self.limits.blocking.max(1)));
-        let mut registry = Registry::default();
-        fill(&mut registry.tools, parts.tools, |mut tool| {
-            tool.enclose(&self.layers);
-            tool.compile(&*validator, self.limits.call_timeout, &blocking)
-        })?;
-        fill(&mut registry.resources, parts.resources, Resource::compile)?;
-        fill(&mut registry.templates, parts.templates, ResourceTemplate::compile)?;
-        fill(&mut registry.prompts, parts.prompts, Prompt::compile)?;
         let mut extensions = Extensions::default();
         for extension in self.extensions {
             extensions.add(extension)?;
         }
+        let mut registry = Registry::default();
+        let surroundings = Surroundings {
+            validator: &*validator,
+            default_timeout: self.limits.call_timeout,
+            blocking: &blocking,
+            has_tasks: extensions.executor().is_some(),
+        };
+        fill(&mut registry.tools, parts.tools, |mut tool| {
+            tool.enclose(&self.layers);
+            tool.compile(&surroundings)
+        })?;
+        fill(&mut registry.resources, parts.resources, Resource::compile)?;
+        fill(&mut registry.templates, parts.templates, ResourceTemplate::compile)?;
+        fill(&mut registry.prompts, parts.prompts, Prompt::compile)?;
         let offers = Offers {
             tools: self.offers.tools || !registry.tools.is_empty(),
             resources: self.offers.resources || !registry.resources.is_empty() || !registry.templates.is_empty(),

@@ -1,0 +1,455 @@
+//! The hand-off: a call is answered in place, or moved into a task that settles it.
+//!
+//! Why here: the one place where a call changes its owner, and the crate's only spawns.
+//! Invariants: a ready outcome always wins over the end of the window; the record is stored before anybody is told of the
+//! task; storing and moving are one unit that no disappearing request can cut in two; every task that runs is settled once.
+//! Spec: tasks extension draft, "Task Creation"; 2025-11-25 basic/utilities/tasks, "Creating Tasks"
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use mcp_core::{
+    Apart, CallEvent, CallExecutor, CallOutcome, CallReply, HandlerError, OwnerKey, PreparedCall, RunFuture,
+    RunningCall, Server, Settled, Taken, TaskOffer, TaskStart,
+};
+use mcp_wire::capability::ClientCapability;
+use mcp_wire::types::TaskSupport;
+use mcp_wire::{ErrorCode, RawJson, RpcError, Rules};
+use serde::Deserialize;
+use tokio::sync::oneshot;
+use tokio::time::Sleep;
+use tokio_util::sync::CancellationToken;
+
+use crate::methods::ID;
+use crate::mode::{CallMode, ClientOffer, Refusal, call_mode};
+use crate::options::LegacyTasks;
+use crate::record::{TaskEvent, TaskId, TaskRecord, TaskState, owned};
+use crate::shape;
+use crate::store::{Saved, StoreError};
+use crate::tasks::{ChangeError, Tasks, now, refused};
+
+/// The member `task` of a call.
+#[derive(Debug, Default, Deserialize)]
+struct Requested {
+    ttl: Option<f64>,
+}
+
+/// Everything that has to be known of a task before there is one.
+struct Plan {
+    server: Server,
+    rules: &'static Rules,
+    owner: OwnerKey,
+    tool: Box<str>,
+    arguments: RawJson,
+    ttl: u64,
+    poll_interval: u64,
+    /// Without a task the call is run in place.
+    is_optional: bool,
+    /// What is cancelled when the client leaves before it knows of the task; a client that can come back does not leave.
+    left: Option<CancellationToken>,
+    /// The session that everything of an anonymous owner ends with.
+    session: Option<CancellationToken>,
+}
+
+impl CallExecutor for Tasks {
+    fn take(self: Arc<Self>, call: PreparedCall) -> Taken {
+        let requested = match requested(&call, self.options().legacy) {
+            Ok(requested) => requested,
+            Err(error) => return Taken::Refused(HandlerError::rpc(error)),
+        };
+        let offer = call.offer();
+        let support = offer.map_or(TaskSupport::Forbidden, TaskOffer::support);
+        let start = offer.map_or(TaskStart::WhenAsked, TaskOffer::start);
+        match call_mode(support, client_offer(&call, requested.as_ref()), start) {
+            CallMode::Inline => Taken::Left(call),
+            CallMode::Refuse(refusal) => Taken::Refused(refuse(refusal, &call)),
+            CallMode::Task(start) => {
+                let plan = self.plan(&call, requested);
+                let tasks = Self::clone(&self);
+                Taken::Run(RunFuture::new(async move {
+                    match start {
+                        TaskStart::AtOnce => tasks.create(call, plan).await,
+                        TaskStart::After(window) => tasks.escalate(call, plan, Some(window)).await,
+                        TaskStart::WhenAsked => tasks.escalate(call, plan, None).await,
+                    }
+                }))
+            }
+        }
+    }
+}
+
+/// What a call of a revision with core tasks says in `task`; elsewhere the member means nothing.
+fn requested(call: &PreparedCall, policy: LegacyTasks) -> Result<Option<Requested>, RpcError> {
+    if !call.context().revision().rules().core_tasks {
+        return Ok(None);
+    }
+    let Some(task) = call.requested().filter(|task| task.as_str() != "null") else {
+        let negotiated = call.context().client_capabilities().tasks.is_some();
+        let makes_tasks = call.offer().is_some();
+        return Ok((policy == LegacyTasks::OnNegotiation && negotiated && makes_tasks).then(Requested::default));
+    };
+    if !task.is_object() {
+        let text = format!("params.task must be an object, not {}", task.kind().with_article());
+        return Err(RpcError::invalid_params(text));
+    }
+    let wrong = || RpcError::invalid_params("params.task.ttl must be a number of milliseconds, at least 0");
+    let requested: Requested = task.parse().map_err(|_| wrong())?;
+    if requested.ttl.is_some_and(|ttl| ttl < 0.0) { Err(wrong()) } else { Ok(Some(requested)) }
+}
+
+fn client_offer(call: &PreparedCall, requested: Option<&Requested>) -> ClientOffer {
+    let context = call.context();
+    if requested.is_some() {
+        ClientOffer::Requested
+    } else if context.revision().rules().extensions
+        && context.client_supports(&ClientCapability::Extension(ID.to_owned()))
+    {
+        ClientOffer::Declared
+    } else {
+        ClientOffer::Nothing
+    }
+}
+
+fn refuse(refusal: Refusal, call: &PreparedCall) -> HandlerError {
+    let text = match refusal {
+        Refusal::NoTasks => format!("tool \"{}\" does not run as a task; call it without \"task\"", call.tool()),
+        Refusal::OnlyTasks if call.context().revision().rules().extensions => {
+            return HandlerError::missing_capability(ClientCapability::Extension(ID.to_owned()));
+        }
+        Refusal::OnlyTasks => format!("tool \"{}\" runs only as a task; call it with \"task\"", call.tool()),
+    };
+    HandlerError::rpc(RpcError::new(ErrorCode::METHOD_NOT_FOUND, text))
+}
+
+impl Tasks {
+    fn plan(&self, call: &PreparedCall, requested: Option<Requested>) -> Plan {
+        let (context, options) = (call.context(), self.options());
+        let rules = context.revision().rules();
+        let offer = call.offer();
+        let is_requested = requested.is_some();
+        let own = offer.and_then(TaskOffer::lifetime).unwrap_or(options.ttl);
+        let wanted = requested.and_then(|requested| requested.ttl);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates, and is not negative")]
+        let ttl =
+            wanted.map_or_else(|| milliseconds(own), |ttl| (ttl as u64).min(milliseconds(options.max_ttl.max(own))));
+        let session = context.session().filter(|_| context.principal().is_anonymous());
+        Plan {
+            server: context.server().clone(),
+            rules,
+            owner: context.owner(),
+            tool: call.tool().into(),
+            arguments: owned(call.arguments()),
+            ttl,
+            poll_interval: milliseconds(offer.and_then(TaskOffer::polling).unwrap_or(options.poll_interval)),
+            is_optional: !is_requested && offer.is_some_and(|offer| offer.support() == TaskSupport::Optional),
+            left: context.session().is_none().then(|| context.cancellation()),
+            session: session.map(mcp_core::Session::ended),
+        }
+    }
+
+    /// The task is there first, and the call begins within it.
+    async fn create(self, call: PreparedCall, plan: Plan) -> CallReply {
+        let record = match plan.record(TaskState::Working) {
+            Ok(record) => record,
+            Err(error) => return CallReply::Error(HandlerError::rpc(error)),
+        };
+        let (server, rules, is_optional) = (plan.server.clone(), plan.rules, plan.is_optional);
+        let (tell, told) = oneshot::channel();
+        let (tasks, stored) = (self.clone(), record.clone());
+        let apart = apart(&record, rules, plan.session.clone());
+        spawn(async move {
+            match tasks.insert(&stored).await {
+                Ok(()) => {
+                    let running = call.start_apart(apart);
+                    // Whoever left in between is noticed by the token.
+                    let _ = tell.send(Ok(()));
+                    tasks.look_after(&plan);
+                    tasks.collect(stored, running, plan.server, plan.left).await;
+                }
+                Err(error) => drop(tell.send(Err((call, error)))),
+            }
+        });
+        match told.await {
+            Ok(Ok(())) => created(&record, rules),
+            Ok(Err((call, error))) if is_optional => {
+                tracing::warn!(%error, "a call stays in place, because there can be no task for it");
+                in_place(call.start(), &server).await
+            }
+            Ok(Err((_, error))) => CallReply::Error(HandlerError::rpc(refused(&error))),
+            Err(_) => CallReply::Error(HandlerError::internal("the runtime ended")),
+        }
+    }
+
+    /// The call begins in place, and becomes a task when its window is over or its handler says so.
+    async fn escalate(self, call: PreparedCall, plan: Plan, window: Option<Duration>) -> CallReply {
+        let context = call.context().clone();
+        let mut running = call.start();
+        match first_of(&mut running, window).await {
+            First::Finished(outcome) if outcome.is_elsewhere() => return self.hand_over(outcome, plan).await,
+            First::Finished(outcome) => return CallReply::Outcome(outcome),
+            // The handler of a call whose client is gone gets its grace and no task.
+            First::Wanted | First::Late if context.is_cancelled() => return in_place(running, &plan.server).await,
+            First::Wanted | First::Late => {}
+        }
+        let server = plan.server.clone();
+        match self.adopt(running, plan).await {
+            Ok((record, rules)) => created(&record, rules),
+            Err(Unadopted::Stays(running)) => in_place(running, &server).await,
+            Err(Unadopted::Refused(error)) => CallReply::Error(HandlerError::rpc(error)),
+        }
+    }
+
+    /// Moves a call that runs into a task.
+    async fn adopt(&self, running: RunningCall, plan: Plan) -> Result<(TaskRecord, &'static Rules), Unadopted> {
+        let record = plan.record(TaskState::Working).map_err(Unadopted::Refused)?;
+        let (rules, is_optional) = (plan.rules, plan.is_optional);
+        let (tell, told) = oneshot::channel();
+        let (tasks, stored) = (self.clone(), record.clone());
+        spawn(async move {
+            match tasks.insert(&stored).await {
+                Ok(()) => {
+                    running.detach();
+                    let _ = tell.send(Ok(()));
+                    tasks.look_after(&plan);
+                    tasks.collect(stored, running, plan.server, plan.left).await;
+                }
+                Err(error) => drop(tell.send(Err((running, error)))),
+            }
+        });
+        match told.await {
+            Ok(Ok(())) => Ok((record, rules)),
+            Ok(Err((running, error))) if is_optional => {
+                tracing::warn!(%error, "a call stays in place, because there can be no task for it");
+                Err(Unadopted::Stays(running))
+            }
+            Ok(Err((_, error))) => Err(Unadopted::Refused(refused(&error))),
+            Err(_) => Err(Unadopted::Refused(RpcError::internal())),
+        }
+    }
+
+    /// The call ended in place by going on outside.
+    async fn hand_over(&self, outcome: CallOutcome, plan: Plan) -> CallReply {
+        let Settled::Elsewhere { provider, job } = outcome.settled() else {
+            return CallReply::Error(HandlerError::internal("an outcome changed"));
+        };
+        if self.provider(&provider).is_none() {
+            return CallReply::Error(HandlerError::internal(format!("there is no provider \"{provider}\"")));
+        }
+        let state = TaskState::Elsewhere { provider: provider.into(), job: job.into() };
+        let record = match plan.record(state) {
+            Ok(record) => record,
+            Err(error) => return CallReply::Error(HandlerError::rpc(error)),
+        };
+        match self.insert(&record).await {
+            Ok(()) => {
+                self.look_after(&plan);
+                created(&record, plan.rules)
+            }
+            Err(error) => CallReply::Error(HandlerError::rpc(refused(&error))),
+        }
+    }
+
+    /// Sees to it that the tasks of an anonymous client end with its session.
+    fn look_after(&self, plan: &Plan) {
+        let Some(session) = plan.session.clone() else { return };
+        let (tasks, owner) = (self.clone(), plan.owner);
+        if tasks.watches(owner) {
+            spawn(async move {
+                session.cancelled().await;
+                tasks.session_ended(owner).await;
+            });
+        }
+    }
+
+    /// Runs a call to its end and stores what comes of it.
+    pub(crate) async fn collect(
+        self,
+        record: TaskRecord,
+        mut running: RunningCall,
+        server: Server,
+        left: Option<CancellationToken>,
+    ) {
+        let seat = self.lives().join(&record.id);
+        let stopped = seat.runs();
+        let cancelled = running.cancellation();
+        let rest = Duration::from_millis(record.expires_at().saturating_sub(now(&server)));
+        let lifetime = tokio::time::sleep(rest);
+        tokio::pin!(lifetime);
+        let event = loop {
+            tokio::select! {
+                biased;
+                event = running.next() => match event {
+                    CallEvent::Finished(outcome) => break event_of(outcome),
+                    CallEvent::WantsTask => running.detach(),
+                    CallEvent::Said(frame) => self.lives().relay(&record.id, frame),
+                    _ => {}
+                },
+                // The record has ended already.
+                () = stopped.cancelled() => return,
+                () = gone(left.as_ref()) => break TaskEvent::Cancelled,
+                () = cancelled.cancelled() => break TaskEvent::Cancelled,
+                () = &mut lifetime => break TaskEvent::Expired,
+            }
+        };
+        drop(running);
+        let event = match event {
+            TaskEvent::Cancelled if server.stopped().is_cancelled() => TaskEvent::Lost,
+            event => event,
+        };
+        self.settle(&record, &event, &server).await;
+    }
+
+    /// Stores what came of a task; a store that does not work gets some time to recover.
+    async fn settle(&self, record: &TaskRecord, event: &TaskEvent, server: &Server) {
+        let mut pause = Duration::from_millis(50);
+        for _ in 0..8 {
+            match self.change(record.owner, record.id.as_str(), event, server).await {
+                Ok(_) | Err(ChangeError::Unknown | ChangeError::Ended(_)) => return,
+                Err(ChangeError::Store(error)) => {
+                    tracing::warn!(%error, "what came of a task could not be stored; trying again");
+                    tokio::time::sleep(pause).await;
+                    pause = pause.saturating_mul(2);
+                }
+            }
+        }
+        tracing::error!("what came of a task is lost: its store does not work; the task expires");
+    }
+
+    /// Stores a task whose call has every answer, and runs the call again. `false` when somebody else changed the task.
+    pub(crate) async fn resume(
+        &self,
+        record: TaskRecord,
+        expected: u64,
+        call: PreparedCall,
+    ) -> Result<bool, StoreError> {
+        let context = call.context();
+        let session = context.session().filter(|_| context.principal().is_anonymous());
+        let apart = apart(&record, context.revision().rules(), session.map(mcp_core::Session::ended));
+        let server = context.server().clone();
+        let (tell, told) = oneshot::channel();
+        let tasks = self.clone();
+        spawn(async move {
+            match tasks.store().save(&record, expected).await {
+                Ok(Saved::Stored) => {
+                    tasks.told(&record, &server);
+                    let _ = tell.send(Ok(true));
+                    tasks.collect(record, call.start_apart(apart), server, None).await;
+                }
+                Ok(Saved::Conflict) => drop(tell.send(Ok(false))),
+                Err(error) => drop(tell.send(Err(error))),
+            }
+        });
+        told.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the runtime ended".into())))
+    }
+}
+
+/// What became of a call that was to become a task and did not.
+enum Unadopted {
+    Stays(RunningCall),
+    Refused(RpcError),
+}
+
+impl Plan {
+    fn record(&self, state: TaskState) -> Result<TaskRecord, RpcError> {
+        let now = now(&self.server);
+        Ok(TaskRecord {
+            id: TaskId::random()?,
+            owner: self.owner,
+            version: 1,
+            created_at: now,
+            updated_at: now,
+            ttl: self.ttl,
+            poll_interval: self.poll_interval,
+            tool: self.tool.clone(),
+            arguments: self.arguments.clone(),
+            issued: Vec::new(),
+            state,
+        })
+    }
+}
+
+/// How a call is run whose request may be over.
+fn apart(record: &TaskRecord, rules: &Rules, session: Option<CancellationToken>) -> Apart {
+    // Core tasks tell of their progress as long as they run; the extension's do not.
+    let apart = if rules.core_tasks { Apart::new().with_notices(shape::related(record)) } else { Apart::new() };
+    match session {
+        Some(session) => apart.within(session),
+        None => apart,
+    }
+}
+
+enum First {
+    Finished(CallOutcome),
+    Wanted,
+    Late,
+}
+
+/// What comes first of a call and the end of its window; the timer is only started when the call is not ready at once.
+async fn first_of(running: &mut RunningCall, window: Option<Duration>) -> First {
+    let mut timer: Option<Pin<Box<Sleep>>> = None;
+    poll_fn(|context| {
+        while let Poll::Ready(event) = running.poll_next(context) {
+            match event {
+                CallEvent::Finished(outcome) => return Poll::Ready(First::Finished(outcome)),
+                CallEvent::WantsTask => return Poll::Ready(First::Wanted),
+                _ => {}
+            }
+        }
+        let Some(window) = window else { return Poll::Pending };
+        let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(window)));
+        timer.as_mut().poll(context).map(|()| First::Late)
+    })
+    .await
+}
+
+/// Runs a call to its end without a task.
+async fn in_place(mut running: RunningCall, server: &Server) -> CallReply {
+    running.stay();
+    loop {
+        match running.next().await {
+            CallEvent::Finished(outcome) if outcome.is_elsewhere() => {
+                tracing::error!(server = ?server, "a call that goes on outside needs a task, and there can be none");
+                return CallReply::Error(HandlerError::rpc(RpcError::internal()));
+            }
+            CallEvent::Finished(outcome) => return CallReply::Outcome(outcome),
+            _ => running.stay(),
+        }
+    }
+}
+
+fn created(record: &TaskRecord, rules: &Rules) -> CallReply {
+    match shape::created(record, rules) {
+        Ok(result) => CallReply::Instead { result, result_type: shape::RESULT_TYPE },
+        Err(error) => CallReply::Error(error),
+    }
+}
+
+fn event_of(outcome: CallOutcome) -> TaskEvent {
+    match outcome.settled() {
+        Settled::Result { result, is_error } => TaskEvent::Finished { result, is_error },
+        Settled::Error(error) => TaskEvent::Failed(error),
+        Settled::Asks(asked) => TaskEvent::Asks(asked),
+        Settled::Elsewhere { provider, job } => TaskEvent::HandedOver { provider, job },
+        _ => TaskEvent::Failed(RpcError::internal()),
+    }
+}
+
+/// Completes when the client has gone; never, if it can come back.
+async fn gone(left: Option<&CancellationToken>) {
+    match left {
+        Some(left) => left.cancelled().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn spawn(unit: impl Future<Output = ()> + Send + 'static) {
+    #[expect(clippy::disallowed_methods, reason = "ends with the call, the lifetime of its task, or the server")]
+    drop(tokio::spawn(unit));
+}
