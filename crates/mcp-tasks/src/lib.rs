@@ -46,3 +46,8 @@ pub use provider::{JobState, ProviderError, TaskProvider};
 pub use record::{OpenQuestion, Parked, TaskId, TaskRecord, TaskState};
 pub use store::{Room, Saved, StoreError, TaskStore};
 pub use tasks::{Tasks, TasksBuilder};
+
+// The page's code is compiled and run with the documentation.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -202,10 +202,7 @@ impl Tasks {
                 TaskState::InputRequired(parked) => Some(&*parked.open),
                 _ => open.as_deref(),
             };
-            let spoken_for = match seat.speaks(context) {
-                Ok(()) => None,
-                Err(speaker) => Some(speaker),
-            };
+            let spoken_for = seat.speaks(context).err();
             if let (Some(open), None) = (open, &spoken_for) {
                 let answers = asked(&record, open, context)?;
                 self.answer(&task_id, answers, context).await?;
@@ -425,7 +422,7 @@ fn acknowledged() -> Result<ExtensionReply, HandlerError> {
 }
 
 fn fault(error: ChangeError) -> HandlerError {
-    HandlerError::rpc(error.to_rpc())
+    HandlerError::rpc(error.into_rpc())
 }
 
 fn no_provider(name: &str) -> HandlerError {

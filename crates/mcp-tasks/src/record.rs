@@ -365,6 +365,3 @@ mod owner_text {
         OwnerKey::parse(&text).ok_or_else(|| serde::de::Error::custom("an owner is 64 lower-case hexadecimal digits"))
     }
 }
-
-#[cfg(test)]
-mod tests;

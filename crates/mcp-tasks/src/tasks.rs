@@ -70,17 +70,17 @@ pub(crate) enum ChangeError {
 }
 
 impl ChangeError {
-    pub(crate) fn to_rpc(&self) -> RpcError {
+    pub(crate) fn into_rpc(self) -> RpcError {
         match self {
             Self::Unknown => unknown(),
             Self::Ended(_) => RpcError::invalid_params("the task has ended"),
-            Self::Store(error) => refused(error),
+            Self::Store(error) => refused(&error),
         }
     }
 }
 
 /// One answer for an id that names nothing and one that names what is somebody else's.
-pub(crate) fn unknown() -> RpcError {
+fn unknown() -> RpcError {
     RpcError::invalid_params("there is no such task")
 }
 

@@ -22,7 +22,7 @@ struct Row {
     never: &'static [&'static str],
 }
 
-const ROWS: [Row; 5] = [
+const ROWS: [Row; 6] = [
     Row {
         name: "mcp-wire",
         always: &[],
@@ -51,6 +51,7 @@ const ROWS: [Row; 5] = [
     Row { name: "mcp-auth", always: &[], optional: &["mcp-core"], never: &[] },
     Row { name: "mcp-http", always: &["mcp-wire", "mcp-auth"], optional: &["mcp-core"], never: &[] },
     Row { name: "mcp-stdio", always: &["mcp-wire"], optional: &["mcp-core"], never: &[] },
+    Row { name: "mcp-tasks", always: &["mcp-wire", "mcp-core"], optional: &[], never: &["hyper", "http"] },
 ];
 
 /// Packages there may use everything, and no package may use them; but tests may use examples.
@@ -208,6 +209,7 @@ mod tests {
             package("mcp-auth", "crates", &["optional:mcp-core", "http"]),
             package("mcp-http", "crates", &["mcp-wire", "mcp-auth", "optional:mcp-core", "hyper", "dev:mcp-core"]),
             package("mcp-stdio", "crates", &["mcp-wire", "optional:mcp-core"]),
+            package("mcp-tasks", "crates", &["mcp-wire", "mcp-core"]),
             package("mcp-tests", "tests", &["mcp-core", "mcp-http"]),
         ];
         assert_eq!(messages(packages, ""), [""; 0]);

@@ -91,7 +91,7 @@ pub struct PreparedCall {
     tool: Arc<ToolEntry>,
     subject: Subject,
     /// What an earlier run of the call left, where it is run anew.
-    answers: Option<Answers>,
+    answers: Option<Box<Answers>>,
 }
 
 /// A call that began and belongs to a request no more: see [`PreparedCall::start_apart`].
@@ -183,7 +183,7 @@ impl PreparedCall {
     pub fn start_apart(self, apart: Apart) -> RunningCall {
         let Self { context, tool, subject, answers } = self;
         let of = &*context.0;
-        let answers = answers.unwrap_or_else(|| std::mem::take(&mut of.attempt().answers));
+        let answers = answers.map_or_else(|| std::mem::take(&mut of.attempt().answers), |answers| *answers);
         let mut attempt = Attempt::with(answers);
         attempt.task = TaskStage::Task;
         let outbox = Outbox::new(of.server.limits().notices);
@@ -267,7 +267,7 @@ impl RequestContext {
         }
         let remembered: Remembered = memory.parse().map_err(HandlerError::internal)?;
         let subject = Subject { method: mcp_wire::Method::ToolsCall, target: name, arguments };
-        let answers = Some(Answers::resumed(remembered, answers));
+        let answers = Some(Box::new(Answers::resumed(remembered, answers)));
         Ok(PreparedCall { context: self.clone(), tool: Arc::clone(tool), subject, answers })
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn call(request: Incoming) -> Exchange {
     let Some((extension, timeout)) = served.map(|served| (served.extension(), served.timeout)) else {
         return request.refuse(method_not_found(request.method.as_str()), Hint::NotFound);
     };
-    let limit = timeout.unwrap_or(request.server.limits().call_timeout);
+    let limit = timeout.unwrap_or_else(|| request.server.limits().call_timeout);
     let params = request.params.raw().unwrap_or(RawJson::EMPTY_OBJECT);
     let arguments = match without_envelope(&params) {
         Ok(arguments) => arguments,
