@@ -221,10 +221,16 @@ impl TaskRecord {
         self.created_at.saturating_add(self.ttl)
     }
 
-    /// Whether a store may forget it: its time has been over for a minute.
+    /// From when on a store may forget it, in milliseconds since the Unix epoch: its time has been over for a minute.
+    #[must_use]
+    pub fn forgettable_at(&self) -> u64 {
+        self.expires_at().saturating_add(AFTERLIFE)
+    }
+
+    /// Whether a store may forget it at `now`.
     #[must_use]
     pub fn is_forgettable(&self, now: u64) -> bool {
-        now >= self.expires_at().saturating_add(AFTERLIFE)
+        now >= self.forgettable_at()
     }
 
     /// Bytes of what a client had a hand in, about.
@@ -365,3 +371,6 @@ mod owner_text {
         OwnerKey::parse(&text).ok_or_else(|| serde::de::Error::custom("an owner is 64 lower-case hexadecimal digits"))
     }
 }
+
+#[cfg(test)]
+mod tests;

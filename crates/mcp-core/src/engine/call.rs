@@ -442,6 +442,14 @@ pub struct Asked {
     pub questions: Vec<AskedQuestion>,
 }
 
+impl Asked {
+    /// What a call would ask: for tests of whoever runs calls.
+    #[must_use]
+    pub fn new(memory: RawJson, round: u32, questions: Vec<AskedQuestion>) -> Self {
+        Self { memory, round, questions }
+    }
+}
+
 /// A question of a handler.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -452,6 +460,14 @@ pub struct AskedQuestion {
     pub method: &'static str,
     /// Its parameters.
     pub params: RawJson,
+}
+
+impl AskedQuestion {
+    /// A question under a key: for tests of whoever runs calls.
+    #[must_use]
+    pub fn new(key: impl Into<String>, method: &'static str, params: RawJson) -> Self {
+        Self { key: key.into(), method, params }
+    }
 }
 
 impl CallOutcome {
