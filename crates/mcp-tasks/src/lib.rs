@@ -27,6 +27,8 @@
 //! Where nobody authenticates, all callers of the newer form are one owner, and only the id protects a task: 144 random
 //! bits that whoever created the task was told. Core tasks of anonymous callers belong to their session and end with it.
 
+#[cfg(feature = "durable")]
+mod durable;
 mod executor;
 mod live;
 mod memory;
@@ -38,7 +40,11 @@ mod record;
 mod shape;
 mod store;
 mod tasks;
+#[cfg(feature = "testing")]
+pub mod testing;
 
+#[cfg(feature = "durable")]
+pub use durable::{DurableTaskStore, Found, OpenError};
 pub use memory::MemoryTaskStore;
 pub use methods::ID;
 pub use options::{LegacyTasks, TaskOptions};

@@ -53,6 +53,9 @@ impl MemoryTaskStore {
 impl TaskStore for MemoryTaskStore {
     async fn insert(&self, record: &TaskRecord, room: Room) -> Result<(), StoreError> {
         let mut table = self.table();
+        if table.by_id.contains_key(&record.id) {
+            return Err(StoreError::taken());
+        }
         let own = table.by_owner.get(&record.owner).map_or(0, BTreeSet::len);
         if own >= room.per_owner {
             return Err(StoreError::OwnerFull);

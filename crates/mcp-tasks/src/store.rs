@@ -15,10 +15,12 @@ use crate::record::{TaskId, TaskRecord};
 #[async_trait]
 pub trait TaskStore: Send + Sync + 'static {
     /// Adds a task. When this returns, [`Self::load`] finds it, in every process that shares the store, and after a crash if
-    /// the store survives one. Checks of `room` and the insertion are one step.
+    /// the store survives one. Checks of `room` and the insertion are one step, and an id is given to one task: a second
+    /// one changes nothing, whoever its owner is.
     ///
     /// # Errors
-    /// [`StoreError::OwnerFull`] or [`StoreError::Full`] when there is no room for it, [`StoreError::Unavailable`].
+    /// [`StoreError::OwnerFull`] or [`StoreError::Full`] when there is no room for it, [`StoreError::Unavailable`], as well
+    /// when its id is taken.
     async fn insert(&self, record: &TaskRecord, room: Room) -> Result<(), StoreError>;
 
     /// The task with this id, if it is this owner's. A foreign one is not there.
@@ -28,7 +30,7 @@ pub trait TaskStore: Send + Sync + 'static {
     async fn load(&self, owner: OwnerKey, id: &str) -> Result<Option<TaskRecord>, StoreError>;
 
     /// Replaces the task, if its stored version is `expected` and its owner is the record's: comparing and replacing are one
-    /// step. Lasting as [`Self::insert`] is.
+    /// step. Lasting as [`Self::insert`] is. There is always room for it. Id, owner and creation of a task never change.
     ///
     /// # Errors
     /// [`StoreError::Unavailable`].
@@ -102,4 +104,11 @@ pub enum StoreError {
     /// The store does not work.
     #[error("the store of tasks is unavailable")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl StoreError {
+    /// Two tasks were given one id, which random ids never are.
+    pub(crate) fn taken() -> Self {
+        Self::Unavailable("there is a task with this id".into())
+    }
 }
