@@ -114,6 +114,9 @@ pub struct Host {
     endpoint: Option<Endpoint>,
 }
 
+/// Whom nobody authenticated.
+const NOBODY: &str = "anonymous";
+
 /// What a client is and says of itself.
 #[derive(Clone, Debug)]
 pub struct Profile {
@@ -150,6 +153,12 @@ impl Profile {
         Self::able(json!({}))
     }
 
+    /// A client of nobody in particular.
+    #[must_use]
+    pub fn anonymous() -> Self {
+        Self::named(NOBODY)
+    }
+
     /// A client of somebody else.
     #[must_use]
     pub fn named(name: &'static str) -> Self {
@@ -173,6 +182,9 @@ impl Profile {
 }
 
 fn principal(name: &str) -> Principal {
+    if name == NOBODY {
+        return Principal::anonymous();
+    }
     Principal::new("test", "https://issuer.example", name)
 }
 

@@ -3,8 +3,9 @@
 //! Why here: one value with everything, so that nothing travels by task-locals or hidden arguments.
 //! Invariants: nothing here waits for the client; a clone in a spawned task works until the call is over.
 
+use std::any::Any;
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -29,6 +30,24 @@ use crate::{HandlerError, OwnerKey, Principal, Server};
 /// The request that a handler serves. Cheap to clone.
 #[derive(Clone)]
 pub struct RequestContext(pub(crate) Arc<CallState>);
+
+/// A request that may be over.
+#[derive(Clone)]
+pub struct WeakRequestContext(Weak<CallState>);
+
+impl WeakRequestContext {
+    /// The request, if it is not over.
+    #[must_use]
+    pub fn upgrade(&self) -> Option<RequestContext> {
+        self.0.upgrade().map(RequestContext)
+    }
+}
+
+impl fmt::Debug for WeakRequestContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WeakRequestContext")
+    }
+}
 
 /// What a client says of itself; a claim, never proof of anything.
 #[derive(Clone, Debug, Default)]
@@ -77,6 +96,8 @@ pub(crate) struct Attempt {
     pub(crate) task: TaskStage,
     /// Whoever waits for the call to become a task.
     pub(crate) task_waker: Option<Waker>,
+    /// Dropped with the call.
+    held: Vec<Box<dyn Any + Send>>,
 }
 
 /// How a call stands to becoming a task.
@@ -296,6 +317,17 @@ impl RequestContext {
     #[must_use]
     pub fn session(&self) -> Option<&Session> {
         self.0.session.as_ref()
+    }
+
+    /// Keeps a value until the request is over, however often its handler runs. What is kept must not hold the context.
+    pub fn hold(&self, value: impl Send + 'static) {
+        self.0.attempt().held.push(Box::new(value));
+    }
+
+    /// The request, for whoever must not keep it alive.
+    #[must_use]
+    pub fn downgrade(&self) -> WeakRequestContext {
+        WeakRequestContext(Arc::downgrade(&self.0))
     }
 
     /// Whether both are of the same request.

@@ -175,8 +175,8 @@ impl ExtensionRequest {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ExtensionReply {
-    /// The members of the result: an object without `_meta`, `resultType`, `ttlMs` and `cacheScope`, which the engine
-    /// writes where the revision has them. Anything else is -32603.
+    /// The members of the result: an object without `_meta` and `resultType`, and with [hints](Self::cache) without `ttlMs`
+    /// and `cacheScope`, which the engine writes where the revision has them. Anything else is -32603.
     pub result: RawJson,
     /// How long clients may keep it. Default: nothing is said of that.
     pub hints: Option<CacheHints>,

@@ -54,7 +54,7 @@ pub use mcp_wire as wire;
 
 pub use access::{AccessPolicy, Action, Denied, Item};
 pub use completion::{CompletionRequest, Completions, FunctionCompleter, completer, completer_of};
-pub use context::{ClientFacts, RequestContext, TraceContext};
+pub use context::{ClientFacts, RequestContext, TraceContext, WeakRequestContext};
 pub use engine::call::{
     Apart, Asked, AskedQuestion, BoxFuture, CallEvent, CallExecutor, CallOutcome, CallReply, PreparedCall, RunFuture,
     RunningCall, Settled, StoredCall, Taken,

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use mcp_core::RequestContext;
+use mcp_core::{RequestContext, WeakRequestContext};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -22,8 +22,15 @@ struct Entry {
     changed: watch::Sender<()>,
     /// Ends the call that runs.
     stop: Option<CancellationToken>,
-    /// The request that brings the task's questions and notices to its client.
-    speaker: Option<RequestContext>,
+    /// The request that brings the task's questions and notices to its client, and which one that is.
+    speaker: Option<(u64, WeakRequestContext)>,
+    turn: u64,
+}
+
+impl Default for Entry {
+    fn default() -> Self {
+        Self { users: 0, changed: watch::Sender::new(()), stop: None, speaker: None, turn: 0 }
+    }
 }
 
 /// A place at a task, given up when dropped.
@@ -41,12 +48,7 @@ impl Live {
     /// Takes a place at a task; what changes from here on is noticed there.
     pub(crate) fn join(self: &Arc<Self>, id: &TaskId) -> Seat {
         let mut entries = self.entries();
-        let entry = entries.entry(id.clone()).or_insert_with(|| Entry {
-            users: 0,
-            changed: watch::Sender::new(()),
-            stop: None,
-            speaker: None,
-        });
+        let entry = entries.entry(id.clone()).or_default();
         entry.users += 1;
         Seat { live: Arc::clone(self), id: id.clone(), changes: entry.changed.subscribe() }
     }
@@ -68,9 +70,53 @@ impl Live {
 
     /// Brings a notification of the task to its client, if anybody is there to do so.
     pub(crate) fn relay(&self, id: &TaskId, frame: Bytes) {
-        let speaker = self.entries().get(id).and_then(|entry| entry.speaker.clone());
-        if let Some(speaker) = speaker {
+        if let Some(speaker) = self.speaker(id).and_then(|(_, speaker)| speaker.upgrade()) {
             speaker.relay(frame);
+        }
+    }
+
+    /// Takes the word for a task until the request of `context` is over.
+    ///
+    /// # Errors
+    /// The token of the request that has the word.
+    pub(crate) fn speaks(self: &Arc<Self>, id: &TaskId, context: &RequestContext) -> Result<(), CancellationToken> {
+        loop {
+            let found = self.speaker(id);
+            let before = found.as_ref().map(|(turn, _)| *turn);
+            // Not under the lock: a request that ends here gives its word back.
+            match found.and_then(|(_, speaker)| speaker.upgrade()) {
+                Some(speaker) if speaker.is_same(context) => return Ok(()),
+                Some(speaker) if !speaker.is_cancelled() => return Err(speaker.cancellation()),
+                _ => {}
+            }
+            let mut entries = self.entries();
+            let entry = entries.entry(id.clone()).or_default();
+            if entry.speaker.as_ref().map(|(turn, _)| *turn) != before {
+                // Somebody was faster.
+                continue;
+            }
+            entry.users += 1;
+            entry.turn += 1;
+            entry.speaker = Some((entry.turn, context.downgrade()));
+            let word = Word { live: Arc::clone(self), id: id.clone(), turn: entry.turn };
+            drop(entries);
+            context.hold(word);
+            return Ok(());
+        }
+    }
+
+    fn speaker(&self, id: &TaskId) -> Option<(u64, WeakRequestContext)> {
+        self.entries().get(id).and_then(|entry| entry.speaker.clone())
+    }
+
+    fn leave(&self, id: &TaskId, change: impl FnOnce(&mut Entry)) {
+        let mut entries = self.entries();
+        if let Some(entry) = entries.get_mut(id) {
+            change(entry);
+            entry.users -= 1;
+            if entry.users == 0 {
+                entries.remove(id);
+            }
         }
     }
 
@@ -90,29 +136,6 @@ impl Seat {
         stop
     }
 
-    /// Takes the word for the task, if nobody has it. Whoever has it keeps it until its request is over.
-    pub(crate) fn speaks(&self, context: &RequestContext) -> Result<(), CancellationToken> {
-        let mut entries = self.live.entries();
-        let Some(entry) = entries.get_mut(&self.id) else { return Ok(()) };
-        match &entry.speaker {
-            Some(speaker) if !speaker.is_cancelled() && !speaker.is_same(context) => Err(speaker.cancellation()),
-            _ => {
-                entry.speaker = Some(context.clone());
-                Ok(())
-            }
-        }
-    }
-
-    /// Gives the word back.
-    pub(crate) fn falls_silent(&self, context: &RequestContext) {
-        if let Some(entry) = self.live.entries().get_mut(&self.id)
-            && entry.speaker.as_ref().is_some_and(|speaker| speaker.is_same(context))
-        {
-            entry.speaker = None;
-            entry.changed.send_replace(());
-        }
-    }
-
     /// Completes when the task has changed since the last look. Cancel-safe.
     pub(crate) async fn changed(&mut self) {
         // The sender lives as long as this place.
@@ -122,12 +145,24 @@ impl Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        let mut entries = self.live.entries();
-        if let Some(entry) = entries.get_mut(&self.id) {
-            entry.users -= 1;
-            if entry.users == 0 {
-                entries.remove(&self.id);
+        self.live.leave(&self.id, |_| ());
+    }
+}
+
+/// The word for a task, held by the request that has it.
+struct Word {
+    live: Arc<Live>,
+    id: TaskId,
+    turn: u64,
+}
+
+impl Drop for Word {
+    fn drop(&mut self) {
+        self.live.leave(&self.id, |entry| {
+            if entry.speaker.as_ref().is_some_and(|(turn, _)| *turn == self.turn) {
+                entry.speaker = None;
+                entry.changed.send_replace(());
             }
-        }
+        });
     }
 }

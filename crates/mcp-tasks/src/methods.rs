@@ -76,7 +76,7 @@ impl Extension for Tasks {
     }
 
     fn methods(&self) -> Vec<ExtensionMethod> {
-        let of_task = |method: Method| ExtensionMethod::new(method.as_str()).target("taskId").needs_declaration();
+        let of_task = |method: Method| ExtensionMethod::new(method.as_str()).needs_declaration();
         vec![
             of_task(Method::TasksGet),
             of_task(Method::TasksUpdate),
@@ -195,14 +195,13 @@ impl Tasks {
         loop {
             let (record, open) = self.seen(&task_id, context).await?;
             if record.is_ended() {
-                seat.falls_silent(context);
                 return shape::outcome(&record, context.revision().rules());
             }
             let open = match &record.state {
                 TaskState::InputRequired(parked) => Some(&*parked.open),
                 _ => open.as_deref(),
             };
-            let spoken_for = seat.speaks(context).err();
+            let spoken_for = self.lives().speaks(&record.id, context).err();
             if let (Some(open), None) = (open, &spoken_for) {
                 let answers = asked(&record, open, context)?;
                 self.answer(&task_id, answers, context).await?;
@@ -211,7 +210,6 @@ impl Tasks {
             let is_elsewhere = matches!(record.state, TaskState::Elsewhere { .. });
             let next_look = is_elsewhere.then(|| Duration::from_millis(record.poll_interval.max(1)));
             if waited(&mut seat, spoken_for, next_look, deadline).await.is_err() {
-                seat.falls_silent(context);
                 let text = "the task has not ended; ask again";
                 return Err(HandlerError::rpc(RpcError::new(ErrorCode::INTERNAL_ERROR, text)));
             }

@@ -38,6 +38,9 @@ behaviours! {
     sse_pair,
     streams,
     subscriptions,
+    tasks,
+    tasks_asking,
+    tasks_owners,
     tools,
     visits,
 }

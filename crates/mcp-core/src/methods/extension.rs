@@ -16,7 +16,7 @@ use super::{Call, Incoming};
 use crate::engine::exchange::{Exchange, Finished};
 use crate::engine::rounds::{self, Subject};
 use crate::engine::worker::Deadline;
-use crate::extension::{Extension, ExtensionRequest};
+use crate::extension::{Extension, ExtensionReply, ExtensionRequest};
 use crate::protocol::rejection::{Hint, method_not_found};
 use crate::{HandlerError, RequestContext};
 
@@ -54,7 +54,7 @@ async fn run(
         }
     };
     match rounds::drive(&context, &call.subject, attempt).await {
-        Ok(reply) => match refused_result(&reply.result) {
+        Ok(reply) => match refused_result(&reply) {
             None => state.finished(&reply.result, reply.meta.as_ref(), reply.hints),
             Some(problem) => {
                 tracing::error!(method = %request.method, problem, "an extension's result was not used");
@@ -77,8 +77,12 @@ fn without_envelope(params: &RawJson) -> Result<RawJson, serde_json::Error> {
     RawJson::from_serialize(&members)
 }
 
-fn refused_result(result: &RawJson) -> Option<&'static str> {
-    let Ok(members) = result.parse_borrowed::<Members<'_>>() else { return Some("it is no object") };
-    let written = ["_meta", "resultType", "ttlMs", "cacheScope"];
-    written.iter().any(|name| members.contains_key(*name)).then_some("it has a member that the engine writes")
+fn refused_result(reply: &ExtensionReply) -> Option<&'static str> {
+    let Ok(members) = reply.result.parse_borrowed::<Members<'_>>() else { return Some("it is no object") };
+    let hints: &[&str] = if reply.hints.is_some() { &["ttlMs", "cacheScope"] } else { &[] };
+    ["_meta", "resultType"]
+        .iter()
+        .chain(hints)
+        .any(|name| members.contains_key(*name))
+        .then_some("it has a member that the engine writes")
 }
