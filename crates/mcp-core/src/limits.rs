@@ -52,6 +52,8 @@ pub struct Limits {
     pub sessions: usize,
     /// How long a legacy session lives without a message. Default 30 minutes.
     pub session_idle: Duration,
+    /// Bytes of the parameters of a handshake, which its session keeps. Default 16 KiB. Beyond: -32602.
+    pub handshake_bytes: usize,
     /// Resource URIs that one session or subscription may name. Default 1,000. Beyond: -32602.
     pub subscribed_uris: usize,
     /// Bytes of one such URI. Default 8 KiB. Beyond: -32602.
@@ -85,6 +87,7 @@ impl Default for Limits {
             cancel_grace: Duration::from_secs(2),
             sessions: 10_000,
             session_idle: Duration::from_secs(30 * 60),
+            handshake_bytes: 16 * 1024,
             subscribed_uris: 1_000,
             uri_bytes: 8 * 1024,
             subscriptions: 10_000,

@@ -398,6 +398,11 @@ impl Server {
 
     fn agree(&self, request: &Request) -> Result<(Agreement, InitializeResult), RpcError> {
         let params = request.params.raw().unwrap_or_default();
+        let most = self.0.limits.handshake_bytes;
+        if params.as_str().len() > most {
+            let text = format!("the parameters of \"initialize\" may have at most {most} bytes");
+            return Err(RpcError::invalid_params(text));
+        }
         let params: InitializeParams = params.parse().map_err(|error| {
             RpcError::invalid_params(format!(
                 "\"initialize\" needs \"protocolVersion\", \"capabilities\" and \"clientInfo\": {error}"

@@ -21,6 +21,7 @@ lanes! {
     http_legacy "pipes have tests of their own for batches, and no modern message may be in one" {
         a_batch_is_answered_by_one_array_with_an_error_for_each_bad_element,
         a_batch_that_asks_for_nothing_is_accepted_without_a_body,
+        a_batch_has_so_many_messages,
         what_takes_its_time_is_answered_by_a_stream_that_can_be_lost,
         a_client_without_streams_waits_for_the_whole_array,
         an_answer_in_a_batch_reaches_who_asked,
@@ -132,6 +133,17 @@ async fn a_batch_that_asks_for_nothing_is_accepted_without_a_body(lane: Lane) {
     ]);
     let answer = post(&client, batch).await;
     assert_eq!((answer.status, answer.body.as_str()), (202, ""));
+}
+
+async fn a_batch_has_so_many_messages(lane: Lane) {
+    let (builder, _gate, runs) = server();
+    let client = batching(lane).connect(builder).await;
+    let calls = |number: i64| Value::Array((0..number).map(|id| call(id, "at_once")).collect());
+    assert_eq!(post(&client, calls(100)).await.status, 200);
+    assert_eq!(runs.swap(0, Ordering::SeqCst), 100);
+    let refused = post(&client, calls(101)).await;
+    assert_eq!((refused.status, refused.code()), (400, -32600));
+    assert_eq!(runs.load(Ordering::SeqCst), 0);
 }
 
 async fn what_takes_its_time_is_answered_by_a_stream_that_can_be_lost(lane: Lane) {

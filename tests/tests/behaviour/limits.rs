@@ -15,12 +15,16 @@ lanes! {
         blocking_tools_share_a_bounded_pool,
         a_client_names_at_most_so_many_resources,
         the_address_of_a_subscription_has_a_length,
+        a_handler_that_is_never_ready_delays_no_other,
     }
     memory "over modern HTTP requests have nothing in common; the shell of a pipe lets requests wait" {
         so_many_requests_are_under_way_at_a_time,
     }
     connection "over modern HTTP requests have nothing in common" {
         an_id_is_under_way_once,
+    }
+    legacy "only the legacy era keeps what a client says of itself" {
+        what_a_client_says_of_itself_has_a_size,
     }
     http_legacy "over modern HTTP requests have nothing in common" {
         so_many_requests_are_under_way_at_a_time,
@@ -31,6 +35,9 @@ lanes! {
     }
     memory_modern "over HTTP and in a session subscriptions are no requests; the shell of a pipe lets requests wait" {
         subscriptions_are_requests_under_way,
+    }
+    http_modern "of legacy sessions each has one; the shell of a pipe lets requests wait" {
+        so_many_subscriptions_are_open_at_a_time,
     }
     http "a pipe has its bound in its shell" {
         a_body_has_a_size,
@@ -108,6 +115,31 @@ async fn subscriptions_are_requests_under_way(lane: Lane) {
     let _three = client.watch(json!({})).await;
 }
 
+async fn so_many_subscriptions_are_open_at_a_time(lane: Lane) {
+    let builder = limited(|limits| (limits.sessions, limits.subscriptions) = (1, 1));
+    let client = lane.connect(builder).await;
+    let one = client.watch(json!({})).await;
+    let _two = client.watch(json!({})).await;
+    let beyond = client.request("subscriptions/listen", json!({ "notifications": {} })).await;
+    assert_eq!(beyond.code(), -32603);
+    drop(one);
+    idle().await;
+    let _three = client.watch(json!({})).await;
+}
+
+async fn a_handler_that_is_never_ready_delays_no_other(lane: Lane) {
+    let never = Tool::typed("never", async |_: NoArguments, _context: RequestContext| {
+        std::future::pending::<Result<String, HandlerError>>().await
+    });
+    let builder = limited(|_| {}).tool(never.timeout(None)).tool(Tool::plain("echo", |_: NoArguments| "at once"));
+    let client = lane.connect(builder).await;
+    let _stuck: Vec<_> = (0..20).map(|_| client.start_tool("never", json!({}))).collect();
+    idle().await;
+    let asked = tokio::time::Instant::now();
+    assert_eq!(client.call("echo", json!({})).await.tool_text(), "at once");
+    assert_eq!(asked.elapsed(), Duration::ZERO);
+}
+
 async fn blocking_tools_share_a_bounded_pool(lane: Lane) {
     let (release, wait) = std::sync::mpsc::channel::<()>();
     let (started, start) = std::sync::mpsc::channel::<()>();
@@ -162,6 +194,21 @@ async fn the_address_of_a_subscription_has_a_length(lane: Lane) {
     };
     assert_eq!(reply.code(), -32602);
     assert!(reply.message().contains("100"), "{}", reply.text);
+}
+
+async fn what_a_client_says_of_itself_has_a_size(lane: Lane) {
+    let host = lane.host(&limited(|limits| limits.handshake_bytes = 1_000).build().unwrap());
+    let client = host.strange(Profile::default());
+    let hello = |length: usize| {
+        let info = json!({ "name": "c", "version": "1", "description": "x".repeat(length) });
+        json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info })
+    };
+    let around = hello(0).to_string().len();
+    let refused = client.request("initialize", hello(1_001 - around)).await;
+    assert_eq!(refused.code(), -32602);
+    assert!(refused.message().contains("1000"), "{}", refused.text);
+    let taken = client.request("initialize", hello(1_000 - around)).await;
+    assert!(taken.response.get("result").is_some(), "{}", taken.text);
 }
 
 async fn so_many_sessions_are_open_at_a_time(lane: Lane) {

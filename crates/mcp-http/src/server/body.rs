@@ -26,7 +26,7 @@ use crate::codec::sse::{Event, keep_alive};
 pub struct HttpBody(Kind);
 
 enum Kind {
-    Whole(Option<Bytes>),
+    Whole(Option<Bytes>, Option<Counted>),
     Modern(Box<Modern>),
     Legacy(Box<Legacy>),
     Notices(Box<NoticeStream>),
@@ -61,7 +61,7 @@ struct NoticeStream {
 
 impl HttpBody {
     pub(super) fn whole(document: Bytes) -> Self {
-        Self(Kind::Whole(Some(document).filter(|document| !document.is_empty())))
+        Self(Kind::Whole(Some(document).filter(|document| !document.is_empty()), None))
     }
 
     /// The rest of a modern exchange, of which `first` was taken already.
@@ -85,19 +85,20 @@ impl HttpBody {
         Self(Kind::Notices(Box::new(stream)))
     }
 
-    /// A stream with a call under way keeps the place of its request; a document gives it back.
+    /// What answers a request keeps its place: to the end of its body.
     pub(super) fn counted(mut self, counted: Counted) -> Self {
         match &mut self.0 {
             Kind::Modern(stream) => stream._counted = Some(counted),
             Kind::Legacy(stream) => stream._counted = Some(counted),
-            Kind::Whole(_) | Kind::Notices(_) | Kind::Pair(_) => {}
+            Kind::Whole(Some(_), place) => *place = Some(counted),
+            Kind::Whole(None, _) | Kind::Notices(_) | Kind::Pair(_) => {}
         }
         self
     }
 
     fn pulse(&mut self) -> Option<&mut Pulse> {
         match &mut self.0 {
-            Kind::Whole(_) => None,
+            Kind::Whole(..) => None,
             Kind::Modern(stream) => Some(&mut stream.pulse),
             Kind::Legacy(stream) => Some(&mut stream.pulse),
             Kind::Notices(stream) => Some(&mut stream.pulse),
@@ -128,10 +129,11 @@ impl Body for HttpBody {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         if self.pulse().is_some_and(|pulse| pulse.has_ended(context)) {
             // What the stream held goes with it, as if the client had gone.
-            self.0 = Kind::Whole(None);
+            self.0 = Kind::Whole(None, None);
         }
         let data = match &mut self.0 {
-            Kind::Whole(document) => document.take(),
+            // Over HTTP/2 what was taken may still wait to be sent, so the place goes with the body.
+            Kind::Whole(document, _) => document.take(),
             Kind::Modern(stream) => ready!(stream.poll_data(context)),
             Kind::Legacy(stream) => match stream.reader.poll_event(context) {
                 Poll::Ready(event) => stream.pulse.passed(event),
@@ -154,7 +156,7 @@ impl Body for HttpBody {
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
-            Kind::Whole(document) => document.is_none(),
+            Kind::Whole(document, _) => document.is_none(),
             Kind::Modern(stream) => stream.exchange.is_none(),
             Kind::Legacy(_) | Kind::Notices(_) | Kind::Pair(_) => false,
         }
@@ -162,7 +164,7 @@ impl Body for HttpBody {
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Kind::Whole(document) => SizeHint::with_exact(
+            Kind::Whole(document, _) => SizeHint::with_exact(
                 document.as_ref().map_or(0, |document| u64::try_from(document.len()).unwrap_or(u64::MAX)),
             ),
             Kind::Modern(_) | Kind::Legacy(_) | Kind::Notices(_) | Kind::Pair(_) => SizeHint::default(),
@@ -173,7 +175,7 @@ impl Body for HttpBody {
 impl fmt::Debug for HttpBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match &self.0 {
-            Kind::Whole(_) => "document",
+            Kind::Whole(..) => "document",
             Kind::Modern(_) => "modern stream",
             Kind::Legacy(_) => "legacy stream",
             Kind::Notices(_) => "notices",

@@ -25,6 +25,7 @@ pub struct HttpConfig {
     pub(crate) public_prefix: String,
     pub(crate) health: bool,
     pub(crate) max_in_flight: usize,
+    pub(crate) max_in_flight_per_caller: usize,
     pub(crate) max_body_bytes: usize,
     pub(crate) body_timeout: Duration,
     pub(crate) sse_after: Duration,
@@ -57,6 +58,7 @@ impl HttpConfig {
             public_prefix: String::new(),
             health: false,
             max_in_flight: 1024,
+            max_in_flight_per_caller: 256,
             max_body_bytes: 16 * 1024 * 1024,
             body_timeout: Duration::from_secs(60),
             sse_after: Duration::from_secs(2),
@@ -136,11 +138,21 @@ impl HttpConfig {
         self
     }
 
-    /// Requests under way at a time, of all callers together, from their head to the end of their response. Default 1,024.
+    /// Requests under way at a time, of all callers together, from their head until the last of their response is
+    /// handed to the connection. Default 1,024.
     /// Beyond: 503 with `Retry-After`, before the caller is authenticated and the body is read. Streams on which no call
     /// is under way are counted elsewhere: sessions and subscriptions in [`Limits`](mcp_core::Limits).
     pub fn max_in_flight(mut self, requests: usize) -> Self {
         self.max_in_flight = requests.max(1);
+        self
+    }
+
+    /// The same for each caller: whom the provider names, and of anonymous callers each address (over IPv6 each network of
+    /// 64 bits); where no address is known, only all together are bounded. Default 256. Beyond: 429 with `Retry-After`,
+    /// before the body is read. Behind a proxy all anonymous callers have its address: raise this
+    /// there.
+    pub fn max_in_flight_per_caller(mut self, requests: usize) -> Self {
+        self.max_in_flight_per_caller = requests.max(1);
         self
     }
 

@@ -173,7 +173,16 @@ pub(super) fn health(config: &HttpConfig, request: &Parts, is_ready: bool) -> Op
 /// The answer to a request for which there is no place.
 pub(super) fn overloaded() -> Response<HttpBody> {
     let text = "too many requests are under way; try again";
-    let mut response = refusal(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::INTERNAL_ERROR, text);
+    later(refusal(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::INTERNAL_ERROR, text))
+}
+
+/// The answer to a caller who has as many requests under way as one caller may.
+pub(super) fn too_many() -> Response<HttpBody> {
+    let text = "too many of your requests are under way; try again when one has ended";
+    later(refusal(StatusCode::TOO_MANY_REQUESTS, ErrorCode::INTERNAL_ERROR, text))
+}
+
+fn later(mut response: Response<HttpBody>) -> Response<HttpBody> {
     response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     response
 }

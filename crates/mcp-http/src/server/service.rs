@@ -25,7 +25,7 @@ use mcp_wire::{Era, ErrorCode, Frame, Message};
 use super::body::{HttpBody, Pulse};
 use super::config::HttpConfig;
 use super::guard::{self, PROTOCOL_VERSION, Place, empty, json, refusal};
-use super::in_flight::{Counted, InFlight};
+use super::in_flight::{Caller, Counted, InFlight};
 use super::legacy::{Pairs, SessionTable};
 use super::{legacy, modern};
 use crate::codec::accept::{Accepted, content_type_is_json};
@@ -138,11 +138,14 @@ impl Shared {
             (Place::Endpoint, &Method::GET | &Method::DELETE) if self.config.sessions => {}
             _ => return self.wrong_method(place),
         }
-        let Some(counted) = self.in_flight.enter(self.config.max_in_flight) else { return guard::overloaded() };
+        let Some(mut counted) = self.in_flight.enter(self.config.max_in_flight) else { return guard::overloaded() };
         let principal = match self.authenticate(parts, peer).await {
             Ok(principal) => principal,
             Err(error) => return self.refuse(&error),
         };
+        if !counted.is_of(Caller::of(&principal, peer), self.config.max_in_flight_per_caller) {
+            return guard::too_many();
+        }
         match (place, &parts.method) {
             (Place::PairStream(messages), _) => legacy::open_pair(self, messages, principal, &parts.headers),
             (Place::PairMessages, _) => match self.read_json(&parts.headers, body).await {

@@ -5,18 +5,21 @@
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
+use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::task::TaskTracker;
 
 use super::socket::Stream;
-use super::watch::{Busy, Ending, Open};
+use super::watch::{Busy, Ending, Open, Watched};
 use crate::server::body::HttpBody;
 use crate::server::service::HttpService;
 
@@ -41,9 +44,10 @@ impl Serving {
             let (service, busy) = (self.service.clone(), Busy::begin(&watched));
             async move {
                 let response = service.respond_to(request, peer).await;
-                Ok::<_, Infallible>(response.map(|body| BusyBody { body, _busy: busy }))
+                Ok::<_, Infallible>(response.map(|body| BusyBody::new(body, busy)))
             }
         });
+        let stream = Noted { stream, watched: open.watched(), is_blocked: false };
         let mut connection = pin!(self.protocols.0.serve_connection(TokioIo::new(stream), handler));
         let mut draining = false;
         let ended = poll_fn(|context| {
@@ -142,7 +146,14 @@ where
 /// A response's body, which keeps its connection busy.
 struct BusyBody {
     body: HttpBody,
-    _busy: Busy,
+    busy: Busy,
+}
+
+impl BusyBody {
+    fn new(body: HttpBody, mut busy: Busy) -> Self {
+        busy.offers();
+        Self { body, busy }
+    }
 }
 
 impl Body for BusyBody {
@@ -153,7 +164,12 @@ impl Body for BusyBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Pin::new(&mut self.body).poll_frame(context)
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        match &polled {
+            Poll::Ready(Some(_)) => self.busy.offers(),
+            Poll::Ready(None) | Poll::Pending => self.busy.is_asked(),
+        }
+        polled
     }
 
     fn is_end_stream(&self) -> bool {
@@ -162,5 +178,68 @@ impl Body for BusyBody {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+/// The bytes of a connection, where it is noted whether they are taken.
+struct Noted {
+    stream: Stream,
+    watched: Arc<Watched>,
+    is_blocked: bool,
+}
+
+impl Noted {
+    fn note<T>(&mut self, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        match (&polled, self.is_blocked) {
+            (Poll::Pending, false) => {
+                self.is_blocked = true;
+                self.watched.is_blocked();
+            }
+            (Poll::Ready(_), true) => {
+                self.is_blocked = false;
+                self.watched.goes_on();
+            }
+            (Poll::Pending, true) | (Poll::Ready(_), false) => {}
+        }
+        polled
+    }
+}
+
+impl AsyncRead for Noted {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Noted {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.note(polled)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.note(polled)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let polled = Pin::new(&mut self.stream).poll_flush(context);
+        self.note(polled)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }

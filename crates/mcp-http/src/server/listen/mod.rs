@@ -135,8 +135,9 @@ impl Listener {
         self
     }
 
-    /// How long a connection may take to its first request, and from one to the whole head of the next. Default
-    /// 60 seconds. Beyond, it is asked to end, and at the latest after twice as long it is closed.
+    /// How long a connection may take to its first request, from one to the whole head of the next, and to take anything
+    /// of an answer that is there for it. Default 60 seconds. Beyond, it is asked to end, and at the latest after twice as
+    /// long it is closed.
     #[must_use]
     pub fn header_timeout(mut self, timeout: Duration) -> Self {
         self.header_timeout = timeout;

@@ -132,6 +132,30 @@ async fn the_bounds_are_announced_and_hold() {
 }
 
 #[tokio::test]
+async fn a_client_that_gives_no_window_loses_its_connection_and_its_place() {
+    let config = HttpConfig::new(mcp_auth::Anonymous).max_in_flight(1);
+    let listener = over(large(), config).await.header_timeout(Duration::from_millis(100));
+    let (address, tasks) = (listener.local_addr().unwrap(), TaskTracker::new());
+    let clients = async {
+        let stream = TokioIo::new(TcpStream::connect(address).await.unwrap());
+        let mut unwilling = hyper::client::conn::http2::Builder::new(Tracked::new(&tasks));
+        let (mut sender, connection) =
+            unwilling.initial_stream_window_size(0).handshake::<_, Full<Bytes>>(stream).await.unwrap();
+        tasks.spawn(connection);
+        let untaken = sender.send_request(call("greet")).await.unwrap();
+        assert_eq!(untaken.status(), 200);
+        let mut other = super::client(address, &tasks).await;
+        let refused = other.send_request(call("greet")).await.unwrap();
+        assert_eq!(refused.status(), 503, "an answer that is not taken has its place");
+        text(refused).await;
+        assert!(untaken.into_body().collect().await.is_err(), "its connection is cut");
+        let served = client(TcpStream::connect(address).await.unwrap(), &tasks).await.send_request(call("greet")).await;
+        assert!(text(served.unwrap()).await.contains("hello"));
+    };
+    listener.run(clients).await;
+}
+
+#[tokio::test]
 async fn requests_that_are_taken_back_at_once_end_the_connection() {
     // HEADERS for `GET / HTTP` from the static table, and RST_STREAM behind it.
     fn taken_back(stream: u32) -> Vec<u8> {

@@ -168,6 +168,51 @@ async fn a_head_beyond_its_limit_is_refused_and_an_idle_connection_is_closed() {
 }
 
 #[tokio::test]
+async fn a_head_has_so_many_headers() {
+    let listener = bind(server(&Arc::default())).await;
+    let address = listener.local_addr().unwrap();
+    let clients = async {
+        let head = format!("GET /mcp HTTP/1.1\r\nhost: localhost\r\n{}\r\n", "x: y\r\n".repeat(100));
+        let mut answer = Vec::new();
+        let _ = connect(address, &head).await.read_to_end(&mut answer).await;
+        assert!(answer.starts_with(b"HTTP/1.1 431 "), "{}", String::from_utf8_lossy(&answer));
+    };
+    listener.run(clients).await;
+}
+
+/// On several workers and in real time: what blocks a thread cannot be told apart from what is slow by any other clock.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_handler_that_blocks_its_thread_delays_only_its_worker() {
+    let (release, wait) = std::sync::mpsc::channel::<()>();
+    let (wait, begun) = (Arc::new(std::sync::Mutex::new(wait)), Arc::new(Notify::new()));
+    let beginning = Arc::clone(&begun);
+    let blocks = Tool::plain("blocks", move |_: NoArguments| {
+        beginning.notify_one();
+        let _released = wait.lock().unwrap().recv();
+        "went on"
+    });
+    let greets = Tool::plain("greet", |_: NoArguments| "hello");
+    let listener = bind(Server::builder("s", "1").tool(blocks).tool(greets).build().unwrap()).await;
+    let (address, tasks) = (listener.local_addr().unwrap(), TaskTracker::new());
+    // As a task, since this test's own thread is none of the workers.
+    let (end, ended) = tokio::sync::oneshot::channel::<()>();
+    let running = tasks.spawn(listener.run(async {
+        let _ = ended.await;
+    }));
+    let mut blocked = client(address, &tasks).await;
+    let blocking = tasks.spawn(async move { text(blocked.send_request(call("blocks")).await.unwrap()).await });
+    begun.notified().await;
+    for _ in 0..20 {
+        let answer = client(address, &tasks).await.send_request(call("greet")).await.unwrap();
+        assert!(text(answer).await.contains("hello"));
+    }
+    release.send(()).unwrap();
+    assert!(blocking.await.unwrap().contains("went on"));
+    end.send(()).unwrap();
+    running.await.unwrap();
+}
+
+#[tokio::test]
 async fn idle_connections_make_room_where_all_places_are_taken() {
     let listener = bind(server(&Arc::default())).await.header_timeout(Duration::from_millis(20)).max_connections(1);
     let (address, tasks) = (listener.local_addr().unwrap(), TaskTracker::new());
@@ -240,6 +285,104 @@ async fn what_all_callers_have_under_way_is_bounded_and_listening_is_not_counted
         seen.go_on.notify_one();
         assert!(text(waiting.await.unwrap()).await.contains("went on"));
         assert!(text(one.send_request(call("greet")).await.unwrap()).await.contains("hello"));
+    };
+    listener.run(clients).await;
+}
+
+#[tokio::test]
+async fn each_caller_has_a_bound_and_does_not_use_up_that_of_others() {
+    let seen = Arc::new(Seen::default());
+    let named = |name| mcp_core::Principal::new("test", "", name);
+    let tokens = mcp_auth::StaticBearer::new("a-token-of-ann-alone", named("ann")).unwrap();
+    let tokens = tokens.and("a-token-of-bob-alone", named("bob")).unwrap();
+    let listener = over(server(&seen), HttpConfig::new(tokens).max_in_flight_per_caller(1)).await;
+    let (address, tasks) = (listener.local_addr().unwrap(), TaskTracker::new());
+    let of = |name: &str, mut request: Request<Full<Bytes>>| {
+        let token = format!("Bearer a-token-of-{name}-alone");
+        request.headers_mut().insert("authorization", token.try_into().unwrap());
+        request
+    };
+    let clients = async {
+        let (mut one, mut two) = (client(address, &tasks).await, client(address, &tasks).await);
+        let waiting = one.send_request(of("ann", call("wait")));
+        seen.beginning.notified().await;
+        // The body never comes, and is not waited for.
+        let head = "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\
+            authorization: Bearer a-token-of-ann-alone\r\n\r\n";
+        let mut refused = connect(address, head).await;
+        let mut answer = vec![0; 1024];
+        let length = refused.read(&mut answer).await.unwrap();
+        let answer = String::from_utf8_lossy(&answer[..length]).to_lowercase();
+        assert!(answer.starts_with("http/1.1 429 ") && answer.contains("retry-after: 1\r\n"), "{answer}");
+        assert!(text(two.send_request(of("bob", call("greet"))).await.unwrap()).await.contains("hello"));
+        seen.go_on.notify_one();
+        assert!(text(waiting.await.unwrap()).await.contains("went on"));
+        assert!(text(two.send_request(of("ann", call("greet"))).await.unwrap()).await.contains("hello"));
+    };
+    listener.run(clients).await;
+}
+
+#[tokio::test]
+async fn anonymous_callers_are_bounded_by_their_address() {
+    let seen = Arc::new(Seen::default());
+    let config = HttpConfig::new(mcp_auth::Anonymous).max_in_flight_per_caller(1);
+    let service = HttpService::new(server(&seen), config);
+    let greet = async |peer: &str| {
+        let status = service.respond_to(call("greet"), Some(peer.parse().unwrap())).await.status();
+        status.as_u16()
+    };
+    let waiting = service.respond_to(call("wait"), Some("10.0.0.7:1".parse().unwrap()));
+    let others = async {
+        seen.beginning.notified().await;
+        assert_eq!((greet("10.0.0.7:2").await, greet("10.0.0.8:2").await), (429, 200));
+        seen.go_on.notify_one();
+    };
+    let (waited, ()) = tokio::join!(waiting, others);
+    assert_eq!((waited.status().as_u16(), greet("10.0.0.7:2").await), (200, 429), "the answer was not taken yet");
+    drop(waited);
+    assert_eq!(greet("10.0.0.7:2").await, 200);
+}
+
+/// What a client leaves lying is more than the buffers of its socket take.
+fn large() -> Server {
+    Server::builder("s", "1")
+        .tool(Tool::plain("large", |_: NoArguments| "x".repeat(16 * 1024 * 1024)))
+        .tool(Tool::plain("greet", |_: NoArguments| "hello"))
+        .build()
+        .unwrap()
+}
+
+#[tokio::test]
+async fn a_client_that_takes_nothing_of_its_answer_loses_its_connection_and_one_that_is_slow_does_not() {
+    let listener = bind(large()).await.header_timeout(Duration::from_millis(200));
+    let address = listener.local_addr().unwrap();
+    let (head, body) = call("large").into_parts();
+    let body = body.collect().await.unwrap().to_bytes();
+    let mut request = format!("POST /mcp HTTP/1.1\r\ncontent-length: {}\r\n", body.len());
+    for (name, value) in &head.headers {
+        request.push_str(&format!("{name}: {}\r\n", value.to_str().unwrap()));
+    }
+    let request = format!("{request}\r\n{}", String::from_utf8_lossy(&body));
+    let clients = async {
+        let (mut idle, mut slow) = (connect(address, &request).await, connect(address, &request).await);
+        idle.readable().await.unwrap();
+        slow.readable().await.unwrap();
+        let begun = Instant::now();
+        let mut taken = 0;
+        let mut piece = vec![0; 256 * 1024];
+        // Much slower than it could, and for longer than the other has.
+        while begun.elapsed() < Duration::from_secs(1) {
+            taken += slow.read(&mut piece).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        while taken < 16 * 1024 * 1024 {
+            let length = slow.read(&mut piece).await.unwrap();
+            assert!(length > 0, "the slow reader was cut off after {taken} bytes");
+            taken += length;
+        }
+        let mut came = Vec::new();
+        let _ = idle.read_to_end(&mut came).await;
+        assert!(came.len() < 16 * 1024 * 1024, "{} bytes were kept for nobody", came.len());
     };
     listener.run(clients).await;
 }
