@@ -16,6 +16,7 @@ mod interop;
 mod night;
 mod node;
 mod process;
+mod soak;
 mod tidy;
 mod verify_tests;
 
@@ -59,6 +60,13 @@ usage: cargo xtask COMMAND [OPTIONS]
     --seed N          begin every run alike (default: a random one)
     --target NAME     only this target (repeatable)
     --parallel N      targets that run at a time (default 2)
+
+  soak         well-behaved, slow, vanishing and hostile clients against one server; fails on growth, wrong answers, delay
+    --minutes N       how long (default 20)
+    --p99-ms N        bound on the time of small calls (default 250)
+    --rate PERCENT    how often the clients come (default 100)
+    --note TEXT       a line for the report
+    --write           keep the report in bench/SOAK.md
 
   bench        cost of a request against the kept budget; `cargo xtask bench` lists its options
 
@@ -108,6 +116,7 @@ fn main() -> ExitCode {
             "fuzz" => fuzz::run(rest),
             "interop" => interop::run(rest),
             "night" => night::run(rest),
+            "soak" => soak::run(rest),
             "tidy" => tidy::run(rest),
             "verify-tests" => verify_tests::run(rest),
             unknown => Err(anyhow::anyhow!("no command is called `{unknown}`\n\n{HELP}")),
@@ -141,6 +150,11 @@ fn cargo() -> std::process::Command {
     let mut command = std::process::Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
     command
+}
+
+/// The folder of builds.
+fn target() -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |folder| root().join(folder))
 }
 
 /// Options as `pico-args` wants them, which checks that none is left over at the end.

@@ -18,13 +18,14 @@ use crate::{Reported, cargo, options, refuse_leftovers, root};
 const REPORT: &str = "bench/NIGHT.md";
 
 /// The steps, in order: a name and the arguments of `cargo xtask`.
-const STEPS: [(&str, &[&str]); 7] = [
+const STEPS: [(&str, &[&str]); 8] = [
     ("conformance", &["conformance", "--side", "server"]),
     ("interop", &["interop", "--with", "all", "--all-versions"]),
     ("fuzz", &["fuzz", "--seconds", "300"]),
     ("verify-tests", &["verify-tests"]),
     ("auth-timing", &["auth-timing"]),
     ("counts", &["bench", "--counts", "--check"]),
+    ("soak", &["soak", "--minutes", "20", "--write"]),
     ("bench", &["bench", "--build-time", "--write"]),
 ];
 
@@ -102,13 +103,13 @@ fn step(arguments: &[&str], log: &std::path::Path) -> anyhow::Result<Outcome> {
 }
 
 /// The commit, and whether anything differs from it.
-fn commit() -> anyhow::Result<String> {
+pub(crate) fn commit() -> anyhow::Result<String> {
     let commit = printed(Command::new("git").args(["rev-parse", "--short=12", "HEAD"]).current_dir(root()))?;
     let changed = printed(Command::new("git").args(["status", "--porcelain"]).current_dir(root()))?;
     Ok(if changed.is_empty() { commit } else { format!("{commit} with changes") })
 }
 
-fn printed(command: &mut Command) -> anyhow::Result<String> {
+pub(crate) fn printed(command: &mut Command) -> anyhow::Result<String> {
     let output = command.output().with_context(|| format!("cannot start {:?}", command.get_program()))?;
     ensure!(output.status.success(), "{:?} failed", command.get_program());
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())

@@ -24,6 +24,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// All tools fit on one page.
 const PAGE: usize = 100;
+/// Those that are held, and those of the load itself.
+const SESSIONS: usize = 20_000;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -56,6 +58,7 @@ fn run_http() -> Outcome<()> {
 fn server(tools: usize) -> Outcome<Server> {
     let mut limits = Limits::default();
     limits.page = PAGE;
+    limits.sessions = SESSIONS;
     let mut builder = Server::builder("bench", "1.0.0").limits(limits);
     for tool in tools::all(tools) {
         builder = builder.tool(tool);

@@ -26,8 +26,8 @@ pub(super) enum Kind {
         needs_sessions: bool,
     },
     Stdio(&'static [&'static str]),
-    /// What bench-load holds, and whether it needs sessions or listens.
-    Hold(&'static str, Need),
+    /// What bench-load holds, whether it needs sessions or listens, and how many.
+    Hold(&'static str, Need, u32),
     Start,
 }
 
@@ -38,7 +38,10 @@ pub(super) enum Need {
     Listens,
 }
 
-pub(super) static ROWS: [Row; 12] = [
+/// Things of a kind, as a rule.
+const MANY: u32 = 1_000;
+
+pub(super) static ROWS: [Row; 13] = [
     Row {
         name: "modern-echo-64",
         title: "tools/call, echo of 64 bytes, 2026-07-28, 32 connections",
@@ -73,22 +76,27 @@ pub(super) static ROWS: [Row; 12] = [
     Row {
         name: "idle-connection",
         title: "Memory of a connection that has had one request",
-        kind: Kind::Hold("connections", Need::Nothing),
+        kind: Kind::Hold("connections", Need::Nothing, MANY),
     },
     Row {
         name: "idle-session",
         title: "Memory of a session of 2025-11-25, without a connection",
-        kind: Kind::Hold("sessions", Need::Sessions),
+        kind: Kind::Hold("sessions", Need::Sessions, MANY),
+    },
+    Row {
+        name: "memory-large",
+        title: "The same with 10,000 sessions",
+        kind: Kind::Hold("sessions", Need::Sessions, 10 * MANY),
     },
     Row {
         name: "open-stream",
         title: "Memory of a session's stream by GET, with its connection, without its session",
-        kind: Kind::Hold("streams", Need::Sessions),
+        kind: Kind::Hold("streams", Need::Sessions, MANY),
     },
     Row {
         name: "open-listen",
         title: "Memory of a subscriptions/listen of 2026-07-28, with its connection",
-        kind: Kind::Hold("listens", Need::Listens),
+        kind: Kind::Hold("listens", Need::Listens, MANY),
     },
     Row { name: "cold-start", title: "From the start of the program to its first answer", kind: Kind::Start },
 ];
@@ -116,7 +124,7 @@ impl Row {
         let is_floor = subject.name == FLOOR;
         match self.kind {
             Kind::Http { needs_sessions, .. } => is_floor || subject.sessions || !needs_sessions,
-            Kind::Hold(_, need) => match need {
+            Kind::Hold(_, need, _) => match need {
                 Need::Nothing => true,
                 Need::Sessions => subject.sessions,
                 Need::Listens => subject.listens.is_some(),
@@ -135,8 +143,8 @@ impl Sampler {
                 let time = ["--milliseconds", self.milliseconds()];
                 self.http(server, tools, &["timed"], &[load, era, &time].concat())?
             }
-            Kind::Hold(what, need) => {
-                let most = if self.quick { 100 } else { 1_000 };
+            Kind::Hold(what, need, most) => {
+                let most = if self.quick { most / 10 } else { most };
                 let number = match need {
                     Need::Listens => server.subject.listens.unwrap_or(most).min(most),
                     Need::Nothing | Need::Sessions => most,
