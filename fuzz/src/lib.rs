@@ -4,6 +4,8 @@
 //! Invariants: nothing here waits for real time; a panic ends the process even where the engine would catch it, since
 //! libFuzzer's hook runs first.
 
+pub mod claims;
+
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;

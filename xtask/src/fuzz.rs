@@ -28,10 +28,14 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let mut options = options(arguments);
     let seconds: u32 = options.opt_value_from_str("--seconds")?.unwrap_or(20);
     let parallel: usize = options.opt_value_from_str("--parallel")?.unwrap_or(2);
-    let seed: Option<u32> = options.opt_value_from_str("--seed")?;
+    let bounds =
+        Bounds { seconds, runs: options.opt_value_from_str("--runs")?, seed: options.opt_value_from_str("--seed")? };
     let only: Vec<String> = options.values_from_str("--target")?;
     refuse_leftovers(options)?;
-    ensure!(seconds > 0 && parallel > 0, "neither `--seconds` nor `--parallel` can be 0");
+    ensure!(
+        seconds > 0 && parallel > 0 && bounds.runs != Some(0),
+        "`--seconds`, `--runs` and `--parallel` cannot be 0"
+    );
     let mut targets = targets(&root().join("fuzz/fuzz_targets"))?;
     for name in &only {
         ensure!(targets.contains(name), "no target is called `{name}`; there is {}", targets.join(", "));
@@ -43,7 +47,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let mut findings = String::new();
     for together in targets.chunks(parallel) {
         let running: Vec<Running> =
-            together.iter().map(|target| fuzzer.start(target, seconds, seed)).collect::<Result<_, _>>()?;
+            together.iter().map(|target| fuzzer.start(target, &bounds)).collect::<Result<_, _>>()?;
         for running in running {
             let (figures, finding) = running.finish(seconds)?;
             let count = usize::from(finding.is_some());
@@ -55,6 +59,14 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     }
     ensure!(findings.is_empty(), "the fuzzers found something; each becomes a test where the code is{findings}");
     Ok(())
+}
+
+/// When a target ends, and how it begins.
+struct Bounds {
+    seconds: u32,
+    /// Inputs to execute, if the time is enough for them.
+    runs: Option<u32>,
+    seed: Option<u32>,
 }
 
 /// The names of the targets: one file each.
@@ -99,14 +111,21 @@ impl Fuzzer {
         Ok(Self { programs: kept.join(host()?).join("release"), kept })
     }
 
-    /// With a seed a run tries nearly the same as another, as long as it finds the same corpus.
-    fn start(&self, target: &str, seconds: u32, seed: Option<u32>) -> anyhow::Result<Running> {
+    /// With a seed a run knows nothing of earlier ones, so that it tries what another with that seed does: on a machine that
+    /// is busy less of it, and never something else.
+    fn start(&self, target: &str, bounds: &Bounds) -> anyhow::Result<Running> {
         let folder = |kind: &str| {
             let folder = self.kept.join(kind).join(target);
             fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
             Ok::<_, anyhow::Error>(folder)
         };
-        let (corpus, found) = (folder("corpus")?, folder("findings")?);
+        let (corpus, found) = if bounds.seed.is_some() {
+            let corpus = folder("seeded")?;
+            fs::remove_dir_all(&corpus).with_context(|| format!("cannot empty {}", corpus.display()))?;
+            (folder("seeded")?, folder("findings")?)
+        } else {
+            (folder("corpus")?, folder("findings")?)
+        };
         let log = self.kept.join(format!("{target}.log"));
         let output = File::create(&log).with_context(|| format!("cannot create {}", log.display()))?;
         let fuzz = root().join("fuzz");
@@ -115,8 +134,9 @@ impl Fuzzer {
         command.args(Some(fuzz.join("seeds").join(target)).filter(|seeds| seeds.is_dir()));
         command.arg(format!("-dict={}", fuzz.join("json.dict").display()));
         command.arg(format!("-artifact_prefix={}/", found.display()));
-        command.args([format!("-max_total_time={seconds}"), format!("-timeout={SLOWEST}")]);
-        command.args(seed.map(|seed| format!("-seed={seed}")));
+        command.args([format!("-max_total_time={}", bounds.seconds), format!("-timeout={SLOWEST}")]);
+        command.args(bounds.runs.map(|runs| format!("-runs={runs}")));
+        command.args(bounds.seed.map(|seed| format!("-seed={seed}")));
         command.args(["-print_final_stats=1", "-rss_limit_mb=1024"]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(output);
         Ok(Running { child: Guarded::spawn("fuzzer", &mut command)?, target: target.to_owned(), log })

@@ -6,7 +6,7 @@
 //! most and only with the table that it was right for. No password, hash or MAC is printed.
 //! Spec: RFC 7617 2; RFC 9106 4
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
@@ -305,9 +305,12 @@ fn parse(text: &str) -> Option<(PasswordHash, Params)> {
     let bounded = (MINIMUM_MEMORY..=MAXIMUM_MEMORY).contains(&cost.m_cost())
         && cost.t_cost() <= MAXIMUM_PASSES
         && cost.p_cost() <= 16;
+    // Which of two values counts would be for others to find out.
+    let mut named = HashSet::new();
+    let once = hash.params.iter().all(|(name, _)| named.insert(name));
     let whole =
         hash.salt.as_ref().is_some_and(|salt| salt.len() >= 8) && hash.hash.is_some_and(|hash| hash.len() >= 16);
-    (modern && bounded && whole).then_some((hash, cost))
+    (modern && bounded && once && whole).then_some((hash, cost))
 }
 
 fn hash_with(cost: &Params, password: &str) -> Result<String, InvalidOption> {
@@ -452,6 +455,7 @@ mod tests {
             &good.replace("m=7168", "m=1048577"),
             &good.replace("t=1", "t=17"),
             &good.replace("p=1", "p=17"),
+            &good.replace("p=1", "p=2,p=1"),
             good.rsplit_once('$').unwrap().0,
         ] {
             assert_eq!(add("ann", hash).unwrap_err().option(), "hash", "{hash}");
