@@ -12,12 +12,15 @@ use async_trait::async_trait;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use zeroize::Zeroizing;
 
+use crate::address::is_private_address;
+
 /// Makes one request on behalf of a provider.
 ///
 /// An implementation
 /// - verifies certificates, and never goes from `https` to `http`;
 /// - follows no redirect: the answer of a redirect is the redirect;
 /// - stops reading behind [`FetchRequest::maximum_bytes`], with [`FetchError::TooLarge`];
+/// - refuses an answer of success that is not of [`FetchRequest::content_type`], with [`FetchError::ContentType`];
 /// - ends within [`FetchRequest::time_limit`], and when its future is dropped.
 ///
 /// The addresses come from the server's own configuration, never from a caller.
@@ -36,6 +39,7 @@ pub struct FetchRequest {
     url: Box<str>,
     headers: HeaderMap,
     form: Option<Zeroizing<String>>,
+    content_type: Option<&'static str>,
     maximum_bytes: usize,
     time_limit: Duration,
 }
@@ -45,7 +49,14 @@ impl FetchRequest {
     #[must_use]
     pub fn new(url: &str) -> Self {
         let headers = HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static("application/json"))]);
-        Self { url: url.into(), headers, form: None, maximum_bytes: 64 * 1024, time_limit: Duration::from_secs(5) }
+        Self {
+            url: url.into(),
+            headers,
+            form: None,
+            content_type: None,
+            maximum_bytes: 64 * 1024,
+            time_limit: Duration::from_secs(5),
+        }
     }
 
     /// Makes it a POST of `form`, which is encoded already.
@@ -65,6 +76,13 @@ impl FetchRequest {
         self
     }
 
+    /// Takes no answer of success but of this media type, whatever its parameters. Default: any.
+    #[must_use]
+    pub const fn with_content_type(mut self, media_type: &'static str) -> Self {
+        self.content_type = Some(media_type);
+        self
+    }
+
     /// Replaces the bounds.
     #[must_use]
     pub const fn with_bounds(mut self, maximum_bytes: usize, time_limit: Duration) -> Self {
@@ -79,6 +97,13 @@ impl FetchRequest {
         &self.url
     }
 
+    /// Whether the address keeps what it carries from others: `https`, or `http` on a loopback host, and no name and
+    /// password in it.
+    #[must_use]
+    pub fn is_private(&self) -> bool {
+        is_private_address(&self.url)
+    }
+
     /// The headers to send.
     #[must_use]
     pub const fn headers(&self) -> &HeaderMap {
@@ -89,6 +114,12 @@ impl FetchRequest {
     #[must_use]
     pub fn form(&self) -> Option<&str> {
         self.form.as_ref().map(|form| form.as_str())
+    }
+
+    /// The one media type that an answer of success may have.
+    #[must_use]
+    pub const fn content_type(&self) -> Option<&'static str> {
+        self.content_type
     }
 
     /// How many bytes of a body may be read.
@@ -152,8 +183,11 @@ impl fmt::Debug for FetchResponse {
 #[non_exhaustive]
 pub enum FetchError {
     /// The client's policy forbids the address.
-    #[error("the address is not allowed")]
-    Forbidden,
+    #[error("the address is not allowed: {rule}")]
+    Forbidden {
+        /// Which rule forbids it, as a sentence about the address.
+        rule: &'static str,
+    },
     /// Nobody was reached, or the connection broke.
     #[error("the connection failed: {reason}")]
     Connection {
@@ -166,6 +200,9 @@ pub enum FetchError {
     /// The body has more bytes than may be read.
     #[error("the answer is too large")]
     TooLarge,
+    /// The answer is of another media type than was asked for.
+    #[error("the answer is of another kind")]
+    ContentType,
 }
 
 /// The body of a 200 within its bounds, held to them whatever the client did.

@@ -148,7 +148,9 @@ impl Introspection {
     /// What the server says of the token: claims, or nothing if it is not active.
     async fn ask(&self, token: &str) -> Result<Option<Map<String, Value>>, AuthError> {
         let form = Zeroizing::new(format!("token={}&token_type_hint=access_token", *encoded(token)));
-        let mut request = FetchRequest::new(&self.endpoint).with_form(&form).with_bounds(MAXIMUM_BYTES, TIME_LIMIT);
+        // RFC 7662 2.2.
+        let mut request = FetchRequest::new(&self.endpoint).with_form(&form).with_content_type("application/json");
+        request = request.with_bounds(MAXIMUM_BYTES, TIME_LIMIT);
         if let Some(client) = &self.client {
             let value = HeaderValue::from_str(client).map_err(|_| AuthError::Unavailable)?;
             request = request.with_authorization(value);

@@ -17,7 +17,7 @@
 //! `jwt`, `introspection`, `api-key` and `basic` add a provider each, `fetch` the trait by which the first two ask
 //! others.
 
-#[cfg(feature = "server")]
+#[cfg(any(feature = "server", feature = "fetch"))]
 mod address;
 #[cfg(feature = "server")]
 mod anonymous;

@@ -23,6 +23,8 @@
 //! ```
 
 pub mod codec;
+#[cfg(feature = "fetch")]
+pub mod fetch;
 #[cfg(feature = "server")]
 pub mod server;
 

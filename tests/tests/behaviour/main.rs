@@ -46,6 +46,8 @@ behaviours! {
 }
 
 #[cfg(test)]
+mod key_endpoint;
+#[cfg(test)]
 mod random_values;
 #[cfg(test)]
 mod schemas;
