@@ -7,8 +7,9 @@
 use std::error::Error;
 
 use mcp_core::{Limits, Server};
+use mcp_tasks::Tasks;
 
-use crate::{asking, prompts, resources, skills, tools, waiting};
+use crate::{asking, background, prompts, resources, skills, tools, waiting};
 
 /// The sample server, ready for any transport, within these bounds.
 ///
@@ -17,8 +18,9 @@ use crate::{asking, prompts, resources, skills, tools, waiting};
 pub fn server(limits: Limits) -> Result<Server, Box<dyn Error>> {
     let mut builder = Server::builder("everything-server", env!("CARGO_PKG_VERSION"))
         .instructions("A sample with one of everything. Every tool can be called at will; none has lasting effects.")
-        .limits(limits);
-    for tool in tools::all().into_iter().chain(asking::tools()) {
+        .limits(limits)
+        .extension(Tasks::new());
+    for tool in tools::all().into_iter().chain(asking::tools()).chain(background::tools()) {
         builder = builder.tool(tool);
     }
     for resource in resources::direct() {
