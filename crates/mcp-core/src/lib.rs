@@ -43,6 +43,7 @@ mod random;
 mod registry;
 mod resource;
 mod server;
+pub mod store;
 mod task;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -59,6 +60,7 @@ pub use engine::call::{
     Apart, Asked, AskedQuestion, BoxFuture, CallEvent, CallExecutor, CallOutcome, CallReply, PreparedCall, RunFuture,
     RunningCall, Settled, StoredCall, Taken,
 };
+pub use engine::elsewhere::Left;
 pub use engine::exchange::{Exchange, Outbound};
 pub use engine::peer::{Peer, Scope};
 pub use engine::serve::{Connection, serve, serve_as};
@@ -73,7 +75,7 @@ pub use layer::{CallLayer, LayeredCall, Next};
 pub use limits::Limits;
 #[cfg(feature = "log-forwarding")]
 pub use log_layer::LogForwarding;
-pub use principal::{OwnerKey, Principal};
+pub use principal::{NoOwnerKey, OwnerKey, Principal};
 pub use prompt::{Prompt, PromptArguments, PromptReply};
 pub use protocol::admit::{Carrier, Classified, Head, Legacy, Modern, Pipe, Split, Target};
 pub use protocol::rejection::{Hint, Rejection};

@@ -6,9 +6,11 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
@@ -230,6 +232,45 @@ impl fmt::Display for OwnerKey {
     }
 }
 
+impl FromStr for OwnerKey {
+    type Err = NoOwnerKey;
+
+    fn from_str(text: &str) -> Result<Self, NoOwnerKey> {
+        let digit = |digit: u8| match digit {
+            b'0'..=b'9' => Ok(digit - b'0'),
+            b'a'..=b'f' => Ok(digit - b'a' + 10),
+            _ => Err(NoOwnerKey),
+        };
+        let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+        if pairs.len() != 32 || !rest.is_empty() {
+            return Err(NoOwnerKey);
+        }
+        let mut key = [0; 32];
+        for (byte, [high, low]) in key.iter_mut().zip(pairs) {
+            *byte = digit(*high)? << 4 | digit(*low)?;
+        }
+        Ok(Self(key))
+    }
+}
+
+impl Serialize for OwnerKey {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for OwnerKey {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// The text is no [`OwnerKey`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a key of an owner is 64 lower-case hexadecimal digits")]
+#[non_exhaustive]
+pub struct NoOwnerKey;
+
 impl fmt::Debug for OwnerKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "OwnerKey({self})")
@@ -311,7 +352,23 @@ mod tests {
         );
     }
 
+    #[test]
+    fn what_is_no_key_is_not_read_as_one() {
+        for text in ["", "0", &"0".repeat(63), &"0".repeat(65), &"0".repeat(66), &"F".repeat(64), &"\u{e9}".repeat(32)]
+        {
+            assert_eq!(text.parse::<OwnerKey>(), Err(NoOwnerKey), "{text}");
+        }
+    }
+
     proptest! {
+        #[test]
+        fn a_key_survives_its_journey_as_text(subject in ".{0,8}") {
+            let key = Principal::new("p", "i", &subject).key();
+            prop_assert_eq!(key.to_string().parse(), Ok(key));
+            let json = serde_json::to_string(&key).unwrap();
+            prop_assert_eq!(serde_json::from_str::<OwnerKey>(&json).unwrap(), key);
+        }
+
         #[test]
         fn keys_are_equal_exactly_when_the_triples_are(
             one in ("[ab]{0,3}", "[ab]{0,3}", "[ab]{0,3}"),

@@ -36,6 +36,7 @@ use crate::protocol::schema::{SchemaError, SchemaValidator};
 use crate::protocol::seal::KeyRing;
 use crate::registry::{Registry, Table};
 use crate::resource::{Resource, ResourceTemplate, normalized};
+use crate::store::SessionRecord;
 use crate::tool::{Surroundings, Tool};
 use crate::uri_template::UriTemplateError;
 use crate::{ClientFacts, Principal, random};
@@ -346,6 +347,36 @@ impl Server {
         self.new_session(principal, agreement, ids)
     }
 
+    /// Opens a session here that another process has opened before, for the principal whose record it is. Whoever carries its
+    /// messages [shares](Session::share) it and lets it [follow](Session::follow) the record.
+    ///
+    /// # Errors
+    /// When the record is somebody else's or of a revision that is not served, or there is no room for another session.
+    pub fn adopt_session(&self, principal: Principal, record: &SessionRecord) -> Result<Session, RpcError> {
+        if principal.key() != record.owner || !self.0.legacy.contains(&record.revision) {
+            return Err(RpcError::new(ErrorCode::INVALID_REQUEST, "there is no such session here"));
+        }
+        let client = ClientFacts { capabilities: record.capabilities.clone(), info: record.client_info.clone() };
+        let agreement = Agreement { revision: record.revision, client };
+        let ids = Arc::new(Ids::new(self.0.limits.in_flight_per_peer));
+        self.session(record.id.clone(), principal, agreement, ids)
+    }
+
+    /// Whether the server was given a [bus](ServerBuilder::notice_bus).
+    #[must_use]
+    pub fn shares_notices(&self) -> bool {
+        self.0.hub.abroad().is_some()
+    }
+
+    /// Exchanges change notices with other processes, over the [bus](ServerBuilder::notice_bus) if there is one, until the
+    /// future is dropped or the server has stopped. Notices wait meanwhile for whoever runs this, as a bounded set; run
+    /// twice, the second waits for the first to end. A bus that fails is tried again each second.
+    pub async fn share_notices(&self) {
+        let Some(abroad) = self.0.hub.abroad() else { return };
+        self.0.root.run_until_cancelled(abroad.run(&self.0.hub)).await;
+        abroad.leave().await;
+    }
+
     /// Ends the server: pipes stop reading, subscriptions get their closing result at once, calls have `grace` to finish,
     /// then everything is cancelled. Transports of other kinds stop taking messages before they call this.
     ///
@@ -430,6 +461,17 @@ impl Server {
         agreement: Agreement,
         ids: Arc<Ids>,
     ) -> Result<Session, RpcError> {
+        let id = random::id().map_err(|_| RpcError::internal())?;
+        self.session(id, principal, agreement, ids)
+    }
+
+    fn session(
+        &self,
+        id: String,
+        principal: Principal,
+        agreement: Agreement,
+        ids: Arc<Ids>,
+    ) -> Result<Session, RpcError> {
         let wants = Wants {
             tools: self.0.offers.tools,
             prompts: self.0.offers.prompts,
@@ -437,7 +479,6 @@ impl Server {
             kinds: self.0.extensions.kinds(agreement.revision).map(|kind| Arc::clone(&kind.notification)).collect(),
             ..Wants::default()
         };
-        let id = random::id().map_err(|_| RpcError::internal())?;
         let most = self.0.limits.sessions.saturating_add(self.0.limits.subscriptions);
         let changes =
             self.0.hub.subscribe(wants, most).map_err(|_| {
@@ -533,7 +574,9 @@ impl Server {
         &self.0.root
     }
 
-    pub(crate) fn now_ms(&self) -> u64 {
+    /// The time by that clock, in milliseconds since the Unix epoch.
+    #[must_use]
+    pub fn now_ms(&self) -> u64 {
         self.0.clock.now_ms()
     }
 

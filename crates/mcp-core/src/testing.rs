@@ -1,4 +1,4 @@
-//! What tests of servers, handlers and transports need: a client in memory, rehearsals, a scripted peer, a pair of pipes.
+//! What tests of servers, handlers, transports and stores need: a client in memory, rehearsals, a scripted peer, a pair of pipes.
 //!
 //! Why here: whoever writes a server tests it against the engine itself, in both eras, without a carrier. This module comes
 //! with the feature `testing`, which adds no dependency; put it into `[dev-dependencies]`:
@@ -8,7 +8,7 @@
 //! mcp-core = { path = "../mcp/crates/mcp-core", features = ["testing"] }
 //! ```
 //!
-//! Invariants: nothing here panics or waits on a clock; what went wrong is a [`TestError`] for the test to fail of.
+//! Invariants: nothing here panics; only the checks of stores wait on a clock; what went wrong is a [`TestError`] for the test to fail of.
 //!
 //! ```
 //! use mcp_core::testing::TestClient;
@@ -37,12 +37,14 @@ mod client;
 mod pipe;
 mod rehearse;
 mod script;
+mod stores;
 mod transport;
 
 pub use client::{Asked, Reply, TestClient};
 pub use pipe::{ChannelPipe, ChannelReader, ChannelWriter, pair};
 pub use rehearse::{Attempt, Rehearsal, rehearse};
 pub use script::Script;
+pub use stores::{check_answer_route, check_event_store, check_notice_bus, check_session_store};
 pub use transport::check_transport;
 
 /// What a test was told instead of what it expected.

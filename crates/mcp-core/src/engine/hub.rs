@@ -14,6 +14,7 @@ use mcp_wire::types::{ElicitationCompleteParams, MetaObject};
 use mcp_wire::{Method, RequestId, encode_notification, params};
 use serde::Serialize;
 
+use super::bus::Abroad;
 use super::exchange::Outbound;
 use crate::protocol::rejection::Hint;
 
@@ -26,6 +27,8 @@ pub(crate) enum Change<'a> {
     Resource(&'a str),
     /// Of a kind that an extension brought, by its notification.
     Extension(&'a str),
+    /// Nobody knows what: everything that is wanted.
+    Everything,
     /// The user of this one session is done at a page.
     Visit(&'a str),
 }
@@ -33,6 +36,8 @@ pub(crate) enum Change<'a> {
 /// Every subscriber of a server.
 #[derive(Default)]
 pub(crate) struct Hub {
+    /// Where other processes are told, if there are any.
+    abroad: Option<Abroad>,
     state: Mutex<HubState>,
 }
 
@@ -105,6 +110,15 @@ pub(crate) enum Due {
 pub(crate) struct HubFull;
 
 impl Hub {
+    /// One that tells other processes, and hears from them.
+    pub(crate) fn sharing(abroad: Abroad) -> Self {
+        Self { abroad: Some(abroad), state: Mutex::default() }
+    }
+
+    pub(crate) fn abroad(&self) -> Option<&Abroad> {
+        self.abroad.as_ref()
+    }
+
     fn state(&self) -> std::sync::MutexGuard<'_, HubState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -128,8 +142,16 @@ impl Hub {
         Ok(Subscription { hub: Arc::clone(self), key, subscriber })
     }
 
-    /// Marks a change with everyone who wants to know.
+    /// Marks a change with everyone who wants to know, in other processes too.
     pub(crate) fn publish(&self, change: Change<'_>) {
+        self.mark_all(change);
+        if let Some(abroad) = &self.abroad {
+            abroad.tell(change);
+        }
+    }
+
+    /// Marks a change with everyone here who wants to know.
+    pub(crate) fn mark_all(&self, change: Change<'_>) {
         for subscriber in self.state().subscribers.values() {
             subscriber.mark(change);
         }
@@ -192,6 +214,7 @@ impl Subscriber {
                     let wanted = state.wants.kinds.get(kind).cloned();
                     wanted.is_some_and(|kind| state.marks.kinds.insert(kind))
                 }
+                Change::Everything => state.mark_everything(),
                 Change::Visit(id) => state.marks.visits.insert(id.to_owned()),
             };
             if marked { state.waker.take() } else { None }
@@ -215,6 +238,13 @@ impl Subscriber {
         let mut state = self.state();
         state.wants.uris.remove(uri);
         state.marks.uris.remove(uri);
+    }
+
+    /// Replaces the addresses that are wanted.
+    pub(crate) fn want_uris(&self, uris: &BTreeSet<String>) {
+        let mut state = self.state();
+        state.wants.uris.clone_from(uris);
+        state.marks.uris.retain(|uri| uris.contains(uri));
     }
 
     pub(crate) fn withdraw(&self) {
@@ -258,6 +288,19 @@ impl Subscriber {
             state.waker = Some(context.waker().clone());
         }
         Poll::Pending
+    }
+}
+
+impl SubscriberState {
+    /// Marks all that is wanted; whether there was any.
+    fn mark_everything(&mut self) -> bool {
+        let Self { wants, marks, .. } = self;
+        marks.tools |= wants.tools;
+        marks.prompts |= wants.prompts;
+        marks.resources |= wants.resources;
+        marks.uris.clone_from(&wants.uris);
+        marks.kinds.clone_from(&wants.kinds);
+        wants.tools || wants.prompts || wants.resources || !wants.uris.is_empty() || !wants.kinds.is_empty()
     }
 }
 

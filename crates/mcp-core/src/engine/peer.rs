@@ -207,8 +207,11 @@ impl Peer {
         }
         let Some(ids) = self.ids() else { return };
         let params: Option<CancelledParams> = notification.params.raw().and_then(|params| params.parse().ok());
-        if let Some(id) = params.and_then(|params| params.request_id) {
-            ids.withdraw(&id);
+        if let Some(id) = params.and_then(|params| params.request_id)
+            && !ids.withdraw(&id)
+            && let Some(session) = self.session()
+        {
+            session.not_found(id);
         }
     }
 
@@ -328,11 +331,13 @@ impl Ids {
         Ok(InFlight { ids: Arc::clone(self), id: id.clone() })
     }
 
-    fn withdraw(&self, id: &RequestId) {
-        let found = self.table().get(id).cloned().flatten();
-        if let Some(found) = found {
+    /// Takes a request back; whether it is under way here.
+    pub(crate) fn withdraw(&self, id: &RequestId) -> bool {
+        let known = self.table().get(id).cloned();
+        if let Some(Some(found)) = &known {
             found.withdraw();
         }
+        known.is_some()
     }
 
     /// The conversation is over.

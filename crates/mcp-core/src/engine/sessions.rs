@@ -5,10 +5,10 @@
 //! and table keyed by it ends; an unknown id, a foreign one and an ended one look the same.
 //! Spec: 2025-11-25 basic/transports, "Session Management"
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -19,9 +19,11 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::elsewhere::Elsewhere;
 use super::hub::{Change, Due, Subscription};
 use super::peer::Ids;
-use crate::{ClientFacts, Principal};
+use crate::store::{ErrandKind, SessionChange};
+use crate::{ClientFacts, OwnerKey, Principal};
 
 /// What a valid handshake agreed on, before there is a session.
 #[derive(Debug)]
@@ -50,6 +52,8 @@ struct Live {
     /// Milliseconds after `started`.
     last_active: AtomicU64,
     open_streams: AtomicUsize,
+    /// Set where several processes serve the session.
+    elsewhere: OnceLock<Elsewhere>,
 }
 
 impl Session {
@@ -76,6 +80,7 @@ impl Session {
             started: Instant::now(),
             last_active: AtomicU64::new(0),
             open_streams: AtomicUsize::new(0),
+            elsewhere: OnceLock::new(),
         }))
     }
 
@@ -152,7 +157,11 @@ impl Session {
     }
 
     fn is_expired(&self, limit: Duration) -> bool {
-        self.0.open_streams.load(Ordering::Relaxed) == 0 && self.0.ids.is_empty() && self.idle() >= limit
+        !self.is_busy() && self.idle() >= limit
+    }
+
+    fn is_busy(&self) -> bool {
+        self.0.open_streams.load(Ordering::Relaxed) != 0 || !self.0.ids.is_empty()
     }
 
     pub(crate) fn client(&self) -> &ClientFacts {
@@ -168,19 +177,48 @@ impl Session {
     }
 
     pub(crate) fn set_log_level(&self, level: LoggingLevel) {
+        self.follow_level(level);
+        self.leave_change(|| SessionChange::LogLevel(level));
+    }
+
+    pub(super) fn follow_level(&self, level: LoggingLevel) {
         *self.0.log_level.lock().unwrap_or_else(PoisonError::into_inner) = level;
+    }
+
+    pub(super) fn follow_uris(&self, uris: &BTreeSet<String>) {
+        let changes = self.0.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(subscription) = &*changes {
+            subscription.subscriber().want_uris(uris);
+        }
+    }
+
+    pub(super) fn owner(&self) -> OwnerKey {
+        self.0.principal.key()
+    }
+
+    pub(super) fn elsewhere(&self) -> Option<&Elsewhere> {
+        self.0.elsewhere.get()
+    }
+
+    pub(super) fn elsewhere_cell(&self) -> &OnceLock<Elsewhere> {
+        &self.0.elsewhere
     }
 
     /// Subscribes to a resource; `false` when there are `limit` already or the session has ended.
     pub(crate) fn subscribe(&self, uri: &str, limit: usize) -> bool {
         let changes = self.0.changes.lock().unwrap_or_else(PoisonError::into_inner);
-        changes.as_ref().is_some_and(|subscription| subscription.subscriber().add_uri(uri, limit))
+        let added = changes.as_ref().is_some_and(|subscription| subscription.subscriber().add_uri(uri, limit));
+        if added {
+            self.leave_change(|| SessionChange::Subscribed(uri.to_owned()));
+        }
+        added
     }
 
     pub(crate) fn unsubscribe(&self, uri: &str) {
         let changes = self.0.changes.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(subscription) = &*changes {
             subscription.subscriber().remove_uri(uri);
+            self.leave_change(|| SessionChange::Unsubscribed(uri.to_owned()));
         }
     }
 
@@ -194,7 +232,7 @@ impl Session {
         if self.0.token.is_cancelled() || self.0.unanswering.load(Ordering::SeqCst) {
             drop(self.pending().drain());
         }
-        Ok((id, waiting))
+        Ok((self.outward(id), waiting))
     }
 
     /// From now on every request to the client fails, those under way included.
@@ -205,7 +243,9 @@ impl Session {
 
     /// Nobody waits for this answer any more.
     pub(crate) fn forget_request(&self, id: &RequestId) {
-        self.pending().complete(id);
+        if let Ok(id) = self.inward(id.clone()) {
+            self.pending().complete(&id);
+        }
     }
 
     /// Tells the client that its user is done at a page; `false` when the session has ended.
@@ -224,7 +264,20 @@ impl Session {
 
     /// Hands the client's answer to whoever waits; an answer nobody waits for is ignored.
     pub(crate) fn answered(&self, response: Response) {
-        let Some(waiting) = response.id.and_then(|id| self.pending().complete(&id)) else { return };
+        let process = response.id.clone().and_then(|id| self.inward(id).err().flatten());
+        match process {
+            None => self.answered_here(response),
+            Some(process) => {
+                if let Some(errand) = ErrandKind::answered(response) {
+                    self.leave(process, errand);
+                }
+            }
+        }
+    }
+
+    pub(super) fn answered_here(&self, response: Response) {
+        let id = response.id.and_then(|id| self.inward(id).ok());
+        let Some(waiting) = id.and_then(|id| self.pending().complete(&id)) else { return };
         // The call may have ended in between; then nobody is there to be told.
         let _ = waiting.send(response.outcome);
     }
@@ -309,22 +362,35 @@ impl<T> Sessions<T> {
     /// # Errors
     /// When the limit is reached; the session is ended.
     pub fn insert(&self, session: &Session, beside: Arc<T>) -> Result<(), SessionsFull> {
-        let full = {
+        self.adopt(session, beside).map(drop)
+    }
+
+    /// As [`Self::insert`], of a session that other requests may add at the same time: the first that was added stays, others
+    /// are ended, and the one that stays is returned.
+    ///
+    /// # Errors
+    /// When the limit is reached; the session is ended.
+    pub fn adopt(&self, session: &Session, beside: Arc<T>) -> Result<(Session, Arc<T>), SessionsFull> {
+        let placed = {
             let mut table = self.table();
             let expired = if table.by_id.len() >= self.limit { table.expired(self.idle) } else { table.due(self.idle) };
-            let full = table.by_id.len() >= self.limit;
-            if !full {
-                table.by_id.insert(session.id().into(), (session.clone(), beside));
-            }
+            let known = table.by_id.get(session.id()).filter(|(known, _)| !known.0.token.is_cancelled()).cloned();
+            let placed = match known {
+                Some(known) => Some(known),
+                None if table.by_id.len() >= self.limit => None,
+                None => {
+                    table.by_id.insert(session.id().into(), (session.clone(), Arc::clone(&beside)));
+                    Some((session.clone(), beside))
+                }
+            };
             drop(table);
             end_all(expired);
-            full
+            placed
         };
-        if full {
+        if !placed.as_ref().is_some_and(|(placed, _)| Arc::ptr_eq(&placed.0, &session.0)) {
             session.end();
-            return Err(SessionsFull { limit: self.limit });
         }
-        Ok(())
+        placed.ok_or(SessionsFull { limit: self.limit })
     }
 
     /// The session with this id, if `principal` owns it; it counts as active from now.
@@ -341,6 +407,27 @@ impl<T> Sessions<T> {
         }
         session.touch();
         Some((session, beside))
+    }
+
+    /// The session with this id, if it is here and `owner`'s. Being asked for does not keep it alive.
+    pub fn held(&self, id: &str, owner: OwnerKey) -> Option<(Session, Arc<T>)> {
+        let (session, beside) =
+            self.table().by_id.get(id).map(|(session, beside)| (session.clone(), Arc::clone(beside)))?;
+        (session.owner() == owner && !session.0.token.is_cancelled()).then_some((session, beside))
+    }
+
+    /// Ends the session with this id here, whoever owns it.
+    pub fn forget(&self, id: &str) {
+        let removed = self.table().by_id.remove(id);
+        end_all(removed.into_iter().collect());
+    }
+
+    /// The sessions that have a stream open or a request under way.
+    #[must_use]
+    pub fn busy(&self) -> Vec<Session> {
+        let table = self.table();
+        let busy = table.by_id.values().map(|(session, _)| session).filter(|session| session.is_busy());
+        busy.cloned().collect()
     }
 
     /// Ends the session with this id, if `principal` owns it; returns whether there was one.

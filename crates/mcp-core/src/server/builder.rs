@@ -16,6 +16,7 @@ use super::mount::{Parts, fill};
 use super::{Inner, Offer, Offers, RegistrationError, Server};
 use crate::access::{Access, AccessPolicy};
 use crate::clock::Clock;
+use crate::engine::bus::Abroad;
 use crate::engine::hub::Hub;
 use crate::engine::visits::Visits;
 use crate::extension::{Extension, Extensions};
@@ -26,6 +27,7 @@ use crate::protocol::schema::SchemaValidator;
 use crate::protocol::seal::{KeyRing, StateKey};
 use crate::registry::Registry;
 use crate::resource::{Resource, ResourceTemplate};
+use crate::store::NoticeBus;
 use crate::tool::{Surroundings, Tool};
 
 impl Server {
@@ -50,6 +52,7 @@ impl Server {
             extensions: Vec::new(),
             layers: Vec::new(),
             mounted: Vec::new(),
+            bus: None,
         }
     }
 }
@@ -75,6 +78,7 @@ pub struct ServerBuilder {
     pub(super) extensions: Vec<Arc<dyn Extension>>,
     pub(super) layers: Vec<Arc<dyn CallLayer>>,
     pub(super) mounted: Vec<(String, Self)>,
+    bus: Option<Arc<dyn NoticeBus>>,
 }
 
 impl ServerBuilder {
@@ -204,6 +208,13 @@ impl ServerBuilder {
         self
     }
 
+    /// Tells other processes of changes and hears of theirs, over a bus that all of them are given. Somebody has to run
+    /// [`Server::share_notices`]; an endpoint over HTTP does. Default: none.
+    pub fn notice_bus(mut self, bus: Arc<dyn NoticeBus>) -> Self {
+        self.bus = Some(bus);
+        self
+    }
+
     /// Adds an extension.
     pub fn extension(mut self, extension: impl Extension) -> Self {
         self.extensions.push(Arc::new(extension));
@@ -258,6 +269,13 @@ impl ServerBuilder {
         };
         let (modern, legacy) = (of_era(Era::Modern), of_era(Era::Legacy));
         let listed = modern.iter().chain(&legacy).copied().collect();
+        let hub = match self.bus {
+            Some(bus) => {
+                let process = crate::random::id().map_err(|_| RegistrationError::NoRandomness)?;
+                Hub::sharing(Abroad::new(bus, process))
+            }
+            None => Hub::default(),
+        };
         let (visits, visit_lifetime) = (self.limits.visits, self.limits.visit_lifetime);
         let info_json = if self.hide_info { None } else { serde_json::to_string(&self.info).ok() };
         Ok(Server(Arc::new(Inner {
@@ -277,7 +295,7 @@ impl ServerBuilder {
             validator,
             blocking,
             layers: self.layers.into(),
-            hub: Arc::new(Hub::default()),
+            hub: Arc::new(hub),
             visits: Visits::new(visits, visit_lifetime),
             keys: ArcSwap::from_pointee(keys),
             access: self.access,
