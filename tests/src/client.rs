@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::call::{Call, Reply, Running};
 use crate::http::{ENDPOINT, Events, Http, HttpAnswer};
-use crate::lane::{Lane, Profile};
+use crate::lane::{Host, Lane, Profile};
 use crate::memory::Memory;
 use crate::stdio::Stdio;
 use crate::wire::{Checked, decoded};
@@ -51,6 +51,19 @@ pub struct Client {
 impl Client {
     pub(crate) fn new(lane: Lane, link: Link, server: Server, profile: Profile) -> Self {
         Self { lane, link, server, profile, next_id: AtomicI64::new(1), level: Mutex::new(None) }
+    }
+
+    /// The same client at another host of the lane, in the same session: as a balancer has it. Lanes of HTTP only.
+    ///
+    /// # Panics
+    /// In the others.
+    #[must_use]
+    pub fn at(&self, host: &Host) -> Self {
+        let link = match (&self.link, host.endpoint()) {
+            (Link::Http(link), Some(endpoint)) => Link::Http(link.at(endpoint)),
+            _ => panic!("there is no HTTP here"),
+        };
+        Self::new(self.lane, link, host.server().clone(), self.profile.clone())
     }
 
     /// The lane that the client is in.

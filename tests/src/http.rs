@@ -81,6 +81,11 @@ impl Drop for Connection {
     }
 }
 
+/// The configuration that clients of this harness are known under.
+pub fn http_config() -> HttpConfig {
+    HttpConfig::new(ByName)
+}
+
 /// Knows everybody by the name and the scopes they give as their token.
 struct ByName;
 
@@ -143,6 +148,11 @@ impl HttpAnswer {
 impl Http {
     pub(crate) fn new(endpoint: Endpoint, revision: Revision, profile: &Profile) -> Self {
         Self { endpoint, revision, token: profile.token(), session: Arc::default(), notices: Arc::default() }
+    }
+
+    /// The same client at another endpoint, in the same session.
+    pub(crate) fn at(&self, endpoint: Endpoint) -> Self {
+        Self { endpoint, notices: Arc::default(), ..self.clone() }
     }
 
     pub(crate) fn is_modern(&self) -> bool {

@@ -195,6 +195,10 @@ impl Host {
         &self.server
     }
 
+    pub(crate) fn endpoint(&self) -> Option<Endpoint> {
+        self.endpoint.clone()
+    }
+
     /// How many sessions are open at the endpoint.
     ///
     /// # Panics

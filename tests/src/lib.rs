@@ -29,7 +29,7 @@ mod wire;
 
 pub use call::{Call, Item, Reply};
 pub use client::{Client, Watch};
-pub use http::{Event, Events, HttpAnswer};
+pub use http::{Event, Events, HttpAnswer, http_config};
 pub use interview::{Interview, Question};
 pub use lane::{Host, Lane, Profile};
 

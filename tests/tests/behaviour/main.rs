@@ -33,6 +33,7 @@ behaviours! {
     prompts,
     request_state,
     resources,
+    several_processes,
     shutdown,
     snapshots,
     sse_pair,

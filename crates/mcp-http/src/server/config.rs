@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_auth::{AuthProvider, ProtectedResource};
+use mcp_core::store::{AnswerRoute, EventStore, SessionStore};
 
+use super::legacy::SharedStores;
 use crate::codec::origin::{AllowedHosts, AllowedOrigins};
 
 /// The choices of an endpoint. An [`AuthProvider`] has to be named, [`Anonymous`](mcp_auth::Anonymous) included.
@@ -34,6 +36,8 @@ pub struct HttpConfig {
     pub(crate) replay_events: usize,
     pub(crate) replay_streams: usize,
     pub(crate) replay_bytes: usize,
+    pub(super) shared: Option<SharedStores>,
+    pub(super) store_timeout: Duration,
 }
 
 /// The two endpoints of the first revision.
@@ -67,6 +71,8 @@ impl HttpConfig {
             replay_events: 256,
             replay_streams: 16,
             replay_bytes: 1024 * 1024,
+            shared: None,
+            store_timeout: Duration::from_secs(2),
         }
     }
 
@@ -204,6 +210,39 @@ impl HttpConfig {
     /// 1 MiB. The newest event, and the newest finished stream, are kept whatever their size.
     pub fn replay_bytes(mut self, bytes: usize) -> Self {
         self.replay_bytes = bytes;
+        self
+    }
+
+    /// Serves legacy sessions together with every other process that is given the same three stores and whose server is built
+    /// alike: whichever of them a balancer brings a request to, it finds the session. Default: sessions are of this
+    /// endpoint alone. Needs sessions; the pair of 2024-11-05 and named visits stay with the process where they began.
+    ///
+    /// A request in a session then waits for the store; one that cannot be had in [`Self::store_timeout`] is 503 with
+    /// -32603 and `Retry-After`, and costs nothing that is under way. Clocks of the processes may differ by seconds.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// use mcp_core::store::{MemoryEvents, MemoryRoute, MemorySessions};
+    /// use mcp_http::server::HttpConfig;
+    ///
+    /// // In memory they serve two endpoints of one process; between processes, give each your own on the same engine.
+    /// let (sessions, events) = (Arc::new(MemorySessions::new(10_000)), Arc::new(MemoryEvents::default()));
+    /// let config = HttpConfig::new(mcp_auth::Anonymous).shared_sessions(sessions, events, Arc::new(MemoryRoute::default()));
+    /// # drop(config);
+    /// ```
+    pub fn shared_sessions(
+        mut self,
+        sessions: Arc<dyn SessionStore>,
+        events: Arc<dyn EventStore>,
+        route: Arc<dyn AnswerRoute>,
+    ) -> Self {
+        self.shared = Some(SharedStores { sessions, events, route });
+        self
+    }
+
+    /// How long one step of a store may take. Default 2 seconds. Beyond, it counts as failed.
+    pub fn store_timeout(mut self, timeout: Duration) -> Self {
+        self.store_timeout = timeout;
         self
     }
 }

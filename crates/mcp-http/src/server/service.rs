@@ -9,7 +9,8 @@ use std::fmt;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::SystemTime;
 
@@ -21,12 +22,13 @@ use http_body::Body;
 use mcp_auth::{AuthError, AuthRequest, Challenge};
 use mcp_core::{Principal, Server, Split};
 use mcp_wire::{Era, ErrorCode, Frame, Message};
+use tokio_util::sync::CancellationToken;
 
 use super::body::{HttpBody, Pulse};
 use super::config::HttpConfig;
 use super::guard::{self, PROTOCOL_VERSION, Place, empty, json, refusal};
 use super::in_flight::{Caller, Counted, InFlight};
-use super::legacy::{Pairs, SessionTable};
+use super::legacy::{Keep, Pairs, SessionTable, Several};
 use super::{legacy, modern};
 use crate::codec::accept::{Accepted, content_type_is_json};
 use crate::codec::mirror;
@@ -40,7 +42,20 @@ pub(super) struct Shared {
     pub(super) config: HttpConfig,
     pub(super) sessions: SessionTable,
     pub(super) pairs: Arc<Pairs>,
+    /// The stores, where several processes serve the sessions.
+    pub(super) several: Option<Several>,
+    pub(super) this: Weak<Self>,
+    /// Is cancelled with the endpoint, or with the server.
+    pub(super) gone: CancellationToken,
+    /// Whether change notices are exchanged with other processes.
+    exchanging: AtomicBool,
     in_flight: InFlight,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.gone.cancel();
+    }
 }
 
 impl HttpService {
@@ -52,7 +67,20 @@ impl HttpService {
         let limits = server.limits();
         let sessions = SessionTable::new(limits.sessions, limits.session_idle);
         let pairs = Arc::new(Pairs::new(limits.sessions));
-        Self(Arc::new(Shared { server, config, sessions, pairs, in_flight: InFlight::default() }))
+        let several = config.shared.clone().filter(|_| config.sessions);
+        let several = several.map(|stores| Several::new(stores, config.store_timeout));
+        let gone = server.stopped().child_token();
+        Self(Arc::new_cyclic(|this| Shared {
+            server,
+            config,
+            sessions,
+            pairs,
+            several,
+            this: this.clone(),
+            gone,
+            exchanging: AtomicBool::new(false),
+            in_flight: InFlight::default(),
+        }))
     }
 
     /// The server behind the endpoint.
@@ -146,16 +174,32 @@ impl Shared {
         if !counted.is_of(Caller::of(&principal, peer), self.config.max_in_flight_per_caller) {
             return guard::too_many();
         }
+        self.exchange_notices();
         match (place, &parts.method) {
             (Place::PairStream(messages), _) => legacy::open_pair(self, messages, principal, &parts.headers),
             (Place::PairMessages, _) => match self.read_json(&parts.headers, body).await {
                 Ok(body) => legacy::post_to_pair(self, &principal, &parts.uri, body).await,
                 Err(refused) => refused,
             },
-            (Place::Endpoint, &Method::GET) => legacy::listen(self, &principal, &parts.headers),
-            (Place::Endpoint, &Method::DELETE) => legacy::end(self, &principal, &parts.headers),
+            (Place::Endpoint, &Method::GET) => legacy::listen(self, &principal, &parts.headers).await,
+            (Place::Endpoint, &Method::DELETE) => legacy::end(self, &principal, &parts.headers).await,
             (Place::Endpoint, _) => self.post(principal, &parts.headers, body, counted).await,
         }
+    }
+
+    /// Begins to exchange change notices with other processes, once, if there is a bus to do it over.
+    fn exchange_notices(&self) {
+        if !self.server.shares_notices() || self.exchanging.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let (server, gone) = (self.server.clone(), self.gone.clone());
+        #[expect(clippy::disallowed_methods, reason = "ends with the endpoint or the server, whichever is first")]
+        tokio::spawn(async move { gone.run_until_cancelled(server.share_notices()).await });
+    }
+
+    /// How much of a session's streams is kept.
+    pub(super) fn keep(&self) -> Keep {
+        Keep { events: self.config.replay_events, streams: self.config.replay_streams, bytes: self.config.replay_bytes }
     }
 
     /// The body of a POST to the pair.

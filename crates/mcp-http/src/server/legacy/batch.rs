@@ -17,10 +17,12 @@ use mcp_wire::{DecodeError, ErrorCode, Message, Revision, join_batch};
 use tokio::sync::oneshot;
 
 use super::pump::{self, Started};
-use super::stream::Reader;
-use super::{Absent, Carried, Found, find, no_session, no_such_session, other_revision};
+use super::several::unavailable;
+use super::{
+    Carried, Found, Missing, find, keeper, no_session, no_such_session, other_revision, read_from_start, settle,
+};
 use crate::codec::accept::Accepted;
-use crate::server::body::{HttpBody, event_stream};
+use crate::server::body::HttpBody;
 use crate::server::guard::{empty, json, refusal};
 use crate::server::service::Shared;
 
@@ -36,11 +38,15 @@ pub(in crate::server) async fn answer(
     declared: Option<&str>,
     accepted: Accepted,
 ) -> Response<HttpBody> {
-    let found = match shared.config.sessions.then(|| find(shared, &principal, headers)) {
-        None => None,
-        Some(Ok(Some(found))) => Some(found),
-        Some(Ok(None)) => return no_such_session(),
-        Some(Err(Absent)) => return no_session(),
+    let found = if shared.config.sessions {
+        match find(shared, &principal, headers, false).await {
+            Ok(Some(found)) => Some(found),
+            Ok(None) => return no_such_session(),
+            Err(Missing::Absent) => return no_session(),
+            Err(Missing::Down) => return unavailable(None),
+        }
+    } else {
+        None
     };
     if let Some(text) = found.as_ref().and_then(|(session, _)| other_revision(session, declared)) {
         return refusal(StatusCode::BAD_REQUEST, ErrorCode::INVALID_REQUEST, text);
@@ -74,7 +80,11 @@ async fn in_session(
 ) -> Response<HttpBody> {
     let expires_at = principal.expires_at();
     let peer = shared.server.peer(principal, Scope::Session(session.clone()));
-    let exchanges = receive(&peer, messages, &Carried { streams: accepted.event_stream });
+    let carried = Carried { streams: accepted.event_stream };
+    let (exchanges, left) = session.collecting(|| receive(&peer, messages, &carried));
+    if settle(shared, &session, left).await.is_err() {
+        return unavailable(None);
+    }
     if exchanges.is_empty() {
         return empty(StatusCode::ACCEPTED);
     }
@@ -90,9 +100,9 @@ async fn in_session(
     }
     if accepted.event_stream {
         let stream = streams.open();
-        pump::start(ready, open, &session, &streams, &stream);
-        let reader = Reader::from_start(stream, &session, shared.config.retry);
-        return event_stream(HttpBody::legacy(reader, shared.pulse(expires_at)));
+        let keeper = keeper(shared, &session, &stream);
+        pump::start(ready, open, &session, &streams, &stream, keeper.clone());
+        return read_from_start(shared, &session, stream, keeper, expires_at).await;
     }
     let (done, responses) = oneshot::channel();
     let ended = session.ended();

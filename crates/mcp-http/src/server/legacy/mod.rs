@@ -5,22 +5,30 @@
 //! Spec: 2025-11-25 basic/transports, "Streamable HTTP"
 
 mod batch;
+mod errands;
 mod pair;
 mod pump;
+mod several;
+mod stored;
 mod stream;
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use mcp_core::schema::MirroredParameter;
-use mcp_core::{Carrier, Classified, Head, Hint, Legacy, Outbound, Principal, Scope, Session, Sessions};
+use mcp_core::store::{ErrandKind, Recipient};
+use mcp_core::{Carrier, Classified, Head, Hint, Left, Legacy, Outbound, Principal, Scope, Session, Sessions};
 use mcp_wire::{ErrorCode, Message, RawJson, Revision, RpcError, encode_error};
 
 pub(super) use self::batch::answer as answer_batch;
 pub(super) use self::pair::{PairBody, Pairs, open as open_pair, post as post_to_pair};
 use self::pump::Started;
-use self::stream::{Keep, Placed, Streams};
-pub(super) use self::stream::{Notices, Reader};
+use self::several::{Down, unavailable};
+pub(super) use self::several::{Several, SharedStores};
+use self::stored::Keeper;
+use self::stream::{EventStream, LiveReader, Placed, Streams};
+pub(super) use self::stream::{Keep, Notices, Reader};
 use super::body::{HttpBody, event_stream};
 use super::guard::{LAST_EVENT_ID, SESSION_ID, empty, json, refusal};
 use super::modern::respond;
@@ -41,15 +49,17 @@ pub(super) async fn answer(
     accepted: Accepted,
 ) -> Response<HttpBody> {
     if message.is_initialize() {
-        return initialize(shared, principal, message);
+        return initialize(shared, principal, message).await;
     }
     if !shared.config.sessions {
         return alone(shared, principal, message, declared).await;
     }
-    let (session, streams) = match find(shared, &principal, headers) {
+    // What owes no answer is about work that is under way: for that, what is here has to do if a store is not there.
+    let (session, streams) = match find(shared, &principal, headers, !message.is_request()).await {
         Ok(Some(found)) => found,
         Ok(None) => return refused(shared, &message.unknown_session()),
-        Err(Absent) => return refused(shared, &message.without_session()),
+        Err(Missing::Absent) => return refused(shared, &message.without_session()),
+        Err(Missing::Down) => return unavailable(message.id()),
     };
     if let Some(text) = other_revision(&session, declared) {
         let frame = encode_error(message.id(), &RpcError::new(ErrorCode::INVALID_REQUEST, text), false);
@@ -59,7 +69,11 @@ pub(super) async fn answer(
     let carrier = Carried { streams: accepted.event_stream };
     let expires_at = principal.expires_at();
     let peer = shared.server.peer(principal, Scope::Session(session.clone()));
-    let mut exchange = peer.receive_from(Classified::from(message), &carrier);
+    let id = shared.several.is_some().then(|| message.id().cloned()).flatten();
+    let (mut exchange, left) = session.collecting(|| peer.receive_from(Classified::from(message), &carrier));
+    if settle(shared, &session, left).await.is_err() {
+        return unavailable(id.as_ref());
+    }
     if !owes_answer {
         return empty(StatusCode::ACCEPTED);
     }
@@ -71,10 +85,11 @@ pub(super) async fn answer(
         }
         first => {
             let stream = streams.open();
-            pump::start(Vec::new(), vec![Started { exchange, first }], &session, &streams, &stream);
+            // Whoever takes no stream has no place to come back to.
+            let keeper = accepted.event_stream.then(|| keeper(shared, &session, &stream)).flatten();
+            pump::start(Vec::new(), vec![Started { exchange, first }], &session, &streams, &stream, keeper.clone());
             if accepted.event_stream {
-                let reader = Reader::from_start(stream, &session, shared.config.retry);
-                return event_stream(HttpBody::legacy(reader, shared.pulse(expires_at)));
+                return read_from_start(shared, &session, stream, keeper, expires_at).await;
             }
             match stream.response().await {
                 Some((frame, hint)) => respond(shared, frame, &hint),
@@ -86,58 +101,90 @@ pub(super) async fn answer(
 }
 
 /// A GET: the rest of a lost stream, or the standalone stream.
-pub(super) fn listen(shared: &Shared, principal: &Principal, headers: &HeaderMap) -> Response<HttpBody> {
+pub(super) async fn listen(shared: &Shared, principal: &Principal, headers: &HeaderMap) -> Response<HttpBody> {
     if !Accepted::from_headers(headers).event_stream {
         let text = "the Accept header must allow text/event-stream";
         return refusal(StatusCode::NOT_ACCEPTABLE, ErrorCode::INVALID_REQUEST, text);
     }
-    let (session, streams) = match find(shared, principal, headers) {
+    let last_seen = headers.get(LAST_EVENT_ID).filter(|id| !id.as_bytes().trim_ascii().is_empty());
+    let (session, streams) = match find(shared, principal, headers, last_seen.is_some()).await {
         Ok(Some(found)) => found,
         Ok(None) => return no_such_session(),
-        Err(Absent) => return no_session(),
+        Err(Missing::Absent) => return no_session(),
+        Err(Missing::Down) => return unavailable(None),
     };
-    let last_seen = headers.get(LAST_EVENT_ID).filter(|id| !id.as_bytes().trim_ascii().is_empty());
-    if let Some(place) = last_seen.and_then(|id| id.to_str().ok()).and_then(Placed::parse)
-        && let Some(stream) = streams.find(place)
-    {
-        let reader = Reader::resumed(stream, &session, shared.config.retry, place);
-        return event_stream(HttpBody::legacy(reader, shared.pulse(principal.expires_at())));
+    if let Some(place) = last_seen.and_then(|id| id.to_str().ok()).and_then(Placed::parse) {
+        let reader = match (streams.find(&place), &shared.several) {
+            (Some(stream), _) => Some(Reader::Here(LiveReader::resumed(stream, &session, shared.config.retry, &place))),
+            (None, None) => None,
+            (None, Some(several)) => match several.resumed(shared, &session, &place).await {
+                Ok(stored) => stored.map(|stored| Reader::Stored(Box::new(stored))),
+                Err(_) => return unavailable(None),
+            },
+        };
+        if let Some(reader) = reader {
+            return event_stream(HttpBody::legacy(reader, shared.pulse(principal.expires_at())));
+        }
+    }
+    if let Some(several) = &shared.several {
+        // Whoever does not hear it may be read for longer; there is no reason not to listen here.
+        let _ = several.tell(session.id(), principal, Recipient::Everyone, ErrandKind::Listening).await;
     }
     let notices = streams.listen(session, last_seen.is_some());
     event_stream(HttpBody::notices(notices, shared.pulse(principal.expires_at())))
 }
 
 /// A DELETE: the session ends, and everything in it.
-pub(super) fn end(shared: &Shared, principal: &Principal, headers: &HeaderMap) -> Response<HttpBody> {
-    match session_id(headers) {
-        None => no_session(),
-        Some(id) if shared.sessions.remove(id, principal) => empty(StatusCode::NO_CONTENT),
-        Some(_) => no_such_session(),
+pub(super) async fn end(shared: &Shared, principal: &Principal, headers: &HeaderMap) -> Response<HttpBody> {
+    let Some(id) = session_id(headers) else { return no_session() };
+    let ended = match &shared.several {
+        None => Ok(shared.sessions.remove(id, principal)),
+        Some(several) => several.end(shared, principal, id).await,
+    };
+    match ended {
+        Ok(true) => empty(StatusCode::NO_CONTENT),
+        Ok(false) => no_such_session(),
+        Err(_) => unavailable(None),
     }
 }
 
-fn initialize(shared: &Shared, principal: Principal, message: Legacy) -> Response<HttpBody> {
+async fn initialize(shared: &Shared, principal: Principal, message: Legacy) -> Response<HttpBody> {
     let Message::Request(request) = message.into_message() else { return empty(StatusCode::ACCEPTED) };
     let handshake = shared.server.handshake(&request);
     if !handshake.is_agreed() || !shared.config.sessions {
         return respond(shared, handshake.response, &handshake.hint);
     }
     let response = handshake.response.clone();
+    let process = match &shared.several {
+        None => None,
+        Some(several) => match several.process(shared).await {
+            Ok(process) => Some((several, process)),
+            Err(_) => return unavailable(Some(&request.id)),
+        },
+    };
     let opened = shared.server.open_session(principal, handshake).and_then(|session| {
-        let streams = Arc::new(Streams::new(Keep {
-            events: shared.config.replay_events,
-            streams: shared.config.replay_streams,
-            bytes: shared.config.replay_bytes,
-        }));
+        let streams = match process {
+            None => Arc::new(Streams::new(shared.keep())),
+            Some((several, process)) => {
+                session.share(process);
+                several.streams(shared, process)
+            }
+        };
         let id = HeaderValue::from_str(session.id()).map_err(|_| RpcError::internal())?;
         shared
             .sessions
             .insert(&session, streams)
-            .map(|()| id)
+            .map(|()| (id, session))
             .map_err(|full| RpcError::new(ErrorCode::INTERNAL_ERROR, full.to_string()))
     });
     match opened {
-        Ok(id) => {
+        Ok((id, session)) => {
+            if let Some((several, _)) = process
+                && several.opened(shared, &session).await.is_err()
+            {
+                shared.sessions.forget(session.id());
+                return unavailable(Some(&request.id));
+            }
             let mut response = json(StatusCode::OK, response);
             response.headers_mut().insert(SESSION_ID, id);
             response
@@ -182,14 +229,56 @@ impl Carrier for Carried {
     }
 }
 
-/// The request has no session id, or not exactly one.
-struct Absent;
+/// Why nobody can say whether there is such a session.
+enum Missing {
+    /// The request has no session id, or not exactly one.
+    Absent,
+    /// The store of sessions is not there.
+    Down,
+}
 
 type Found = (Session, Arc<Streams>);
 
-fn find(shared: &Shared, principal: &Principal, headers: &HeaderMap) -> Result<Option<Found>, Absent> {
-    let id = session_id(headers).ok_or(Absent)?;
-    Ok(shared.sessions.find(id, principal))
+/// The session that a request is of. Whoever `makes_do` is content with what is here when a store is not there.
+async fn find(
+    shared: &Shared,
+    principal: &Principal,
+    headers: &HeaderMap,
+    makes_do: bool,
+) -> Result<Option<Found>, Missing> {
+    let id = session_id(headers).ok_or(Missing::Absent)?;
+    match &shared.several {
+        None => Ok(shared.sessions.find(id, principal)),
+        Some(several) => several.find(shared, principal, id, makes_do).await.map_err(|_| Missing::Down),
+    }
+}
+
+/// Does what messages have left to be done elsewhere.
+async fn settle(shared: &Shared, session: &Session, left: Left) -> Result<(), Down> {
+    match &shared.several {
+        Some(several) if !left.is_empty() => several.settle(session, left).await,
+        _ => Ok(()),
+    }
+}
+
+/// What keeps a stream for clients that come back elsewhere, if they can.
+fn keeper(shared: &Shared, session: &Session, stream: &EventStream) -> Option<Arc<Keeper>> {
+    shared.several.as_ref().map(|several| several.keeper(shared, session, stream))
+}
+
+/// The response that is a new stream, whose calls are running.
+async fn read_from_start(
+    shared: &Shared,
+    session: &Session,
+    stream: Arc<EventStream>,
+    keeper: Option<Arc<Keeper>>,
+    expires_at: Option<SystemTime>,
+) -> Response<HttpBody> {
+    if let Some(keeper) = keeper {
+        keeper.begin().await;
+    }
+    let reader = Reader::Here(LiveReader::from_start(stream, session, shared.config.retry));
+    event_stream(HttpBody::legacy(reader, shared.pulse(expires_at)))
 }
 
 fn session_id(headers: &HeaderMap) -> Option<&str> {

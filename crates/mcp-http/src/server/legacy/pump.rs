@@ -1,10 +1,11 @@
 //! Moves what an exchange says into its stream, whether or not a client is there to read it.
 //!
 //! Why here: in the legacy era a lost connection is no cancellation; something has to own the exchange meanwhile.
-//! Invariants: one task per request whose exchanges were not ready at once; it ends with them or with the session.
+//! Invariants: one task per request whose exchanges were not ready at once; it ends with them (and with what a store takes
+//! of them) or with the session.
 
-use std::future::poll_fn;
-use std::pin::Pin;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -12,6 +13,7 @@ use bytes::Bytes;
 use futures_core::Stream as _;
 use mcp_core::{Exchange, Hint, Outbound, Session};
 
+use super::stored::Keeper;
 use super::stream::{EventStream, Streams};
 
 /// The first item, if it is there without waiting.
@@ -37,6 +39,7 @@ pub(super) fn start(
     session: &Session,
     streams: &Arc<Streams>,
     stream: &Arc<EventStream>,
+    keeper: Option<Arc<Keeper>>,
 ) {
     let (ended, streams, stream) = (session.ended(), Arc::clone(streams), Arc::clone(stream));
     #[expect(clippy::disallowed_methods, reason = "ends with the exchanges or the session, whichever is first")]
@@ -50,11 +53,29 @@ pub(super) fn start(
                 stream.push(item).await;
             }
         };
-        // At the end of the session the exchanges are dropped, which cancels their calls.
-        ended.run_until_cancelled(moving).await;
-        stream.finish();
+        let moved = async {
+            // At the end of the session the exchanges are dropped, which cancels their calls.
+            ended.run_until_cancelled(moving).await;
+            stream.finish();
+        };
+        match keeper {
+            None => moved.await,
+            // What has ended with its session is nobody's to come back for.
+            Some(keeper) => both(moved, ended.run_until_cancelled(keeper.keep(&stream))).await,
+        }
         streams.finished();
     });
+}
+
+async fn both(one: impl Future, other: impl Future) {
+    let (mut one, mut other) = (pin!(one), pin!(other));
+    let mut over = [false; 2];
+    poll_fn(|context| {
+        over[0] = over[0] || one.as_mut().poll(context).is_ready();
+        over[1] = over[1] || other.as_mut().poll(context).is_ready();
+        if over == [true; 2] { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
 }
 
 /// The next item of any exchange; `None` when all are over. Whoever spoke is asked last the next time.

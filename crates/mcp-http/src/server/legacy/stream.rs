@@ -6,61 +6,103 @@
 //! Spec: 2025-11-25 basic/transports, "Resumability and Redelivery"
 
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 use std::future::poll_fn;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
+use mcp_core::store::EventRecord;
 use mcp_core::{Hint, OpenStream, Outbound, Session};
+use mcp_wire::RawJson;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
+use super::several::is_name;
+use super::stored::StoredReader;
 use crate::codec::sse::Event;
 
 /// The streams of one session.
 pub(in crate::server) struct Streams {
     keep: Keep,
+    /// The process, where several write streams of the session.
+    process: Option<Arc<str>>,
+    /// The number of the next stream.
+    numbers: Arc<AtomicU64>,
     state: Mutex<StreamsState>,
 }
 
 /// How much is kept for a client that comes back.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Keep {
+pub(in crate::server) struct Keep {
     /// Events of one stream.
-    pub(super) events: usize,
+    pub(in crate::server) events: usize,
     /// Finished streams of a session.
-    pub(super) streams: usize,
+    pub(in crate::server) streams: usize,
     /// Bytes of one stream, and of the finished ones of a session together.
-    pub(super) bytes: usize,
+    pub(in crate::server) bytes: usize,
 }
 
 #[derive(Default)]
 struct StreamsState {
-    next: u64,
     by_number: BTreeMap<u64, Arc<EventStream>>,
     /// Ends the reader of the standalone stream when a newer one comes.
     listener: Option<CancellationToken>,
 }
 
 /// Where a client was in a stream: the id of the last event it has seen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Placed {
     stream: u64,
+    process: Option<Box<str>>,
     event: u64,
 }
 
 impl Placed {
     /// Reads an event id.
     pub(super) fn parse(id: &str) -> Option<Self> {
-        let (stream, event) = id.trim().split_once('-')?;
-        Some(Self { stream: stream.parse().ok()?, event: event.parse().ok()? })
+        let (stream, event) = id.trim().rsplit_once('-')?;
+        let (stream, process) = match stream.split_once('.') {
+            Some((stream, process)) => (stream, Some(process)),
+            None => (stream, None),
+        };
+        if !process.is_none_or(is_name) {
+            return None;
+        }
+        Some(Self { stream: stream.parse().ok()?, process: process.map(Into::into), event: event.parse().ok()? })
     }
+
+    /// The number of the event.
+    pub(super) fn event(&self) -> u64 {
+        self.event
+    }
+
+    /// The process that writes the stream, and the stream's name among those of all processes, where there are several.
+    pub(super) fn names(&self) -> Option<(&str, String)> {
+        let process = self.process.as_deref()?;
+        Some((process, name(self.stream, Some(process))))
+    }
+}
+
+impl fmt::Display for Placed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", name(self.stream, self.process.as_deref()), self.event)
+    }
+}
+
+fn name(stream: u64, process: Option<&str>) -> String {
+    process.map_or_else(|| stream.to_string(), |process| format!("{stream}.{process}"))
 }
 
 impl Streams {
     pub(super) fn new(keep: Keep) -> Self {
-        let state = StreamsState { next: 1, ..StreamsState::default() };
-        Self { keep, state: Mutex::new(state) }
+        Self { keep, process: None, numbers: Arc::new(AtomicU64::new(1)), state: Mutex::default() }
+    }
+
+    /// Streams of a session that others write streams of too, with the numbers of this process.
+    pub(super) fn shared(keep: Keep, process: Arc<str>, numbers: Arc<AtomicU64>) -> Self {
+        Self { keep, process: Some(process), numbers, state: Mutex::default() }
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, StreamsState> {
@@ -69,16 +111,31 @@ impl Streams {
 
     /// A new stream for a call.
     pub(super) fn open(&self) -> Arc<EventStream> {
-        let mut state = self.state();
-        let number = state.next;
-        state.next += 1;
-        let stream = Arc::new(EventStream { number, keep: self.keep, state: Mutex::default() });
-        state.by_number.insert(number, Arc::clone(&stream));
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        let process = self.process.clone();
+        let stream = Arc::new(EventStream { number, process, keep: self.keep, state: Mutex::default() });
+        self.state().by_number.insert(number, Arc::clone(&stream));
         stream
     }
 
-    pub(super) fn find(&self, place: Placed) -> Option<Arc<EventStream>> {
-        self.state().by_number.get(&place.stream).cloned()
+    pub(super) fn find(&self, place: &Placed) -> Option<Arc<EventStream>> {
+        let here = place.process.as_deref() == self.process.as_deref();
+        if here { self.state().by_number.get(&place.stream).cloned() } else { None }
+    }
+
+    /// The client reads a stream of this process at another: whoever read it here is gone.
+    pub(super) fn read_elsewhere(&self, name: &str) {
+        let found = self.state().by_number.values().find(|stream| stream.name() == name).cloned();
+        if let Some(stream) = found {
+            stream.dismiss();
+        }
+    }
+
+    /// The client has opened the standalone stream elsewhere.
+    pub(super) fn stop_listening(&self) {
+        if let Some(listener) = self.state().listener.take() {
+            listener.cancel();
+        }
     }
 
     /// A stream is over: of those, only the newest are kept.
@@ -118,6 +175,7 @@ impl Streams {
 /// What one call says, numbered.
 pub(super) struct EventStream {
     number: u64,
+    process: Option<Arc<str>>,
     keep: Keep,
     state: Mutex<StreamState>,
 }
@@ -138,6 +196,7 @@ struct StreamState {
     reader: Option<Waker>,
     writer: Option<Waker>,
     waiting: Option<Waker>,
+    keeper: Option<Waker>,
 }
 
 #[derive(Clone)]
@@ -150,6 +209,43 @@ enum Said {
 impl EventStream {
     fn state(&self) -> std::sync::MutexGuard<'_, StreamState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Its name among the streams of all processes.
+    pub(super) fn name(&self) -> String {
+        name(self.number, self.process.as_deref())
+    }
+
+    fn id(&self, event: u64) -> String {
+        match &self.process {
+            None => format!("{}-{event}", self.number),
+            Some(process) => format!("{}.{process}-{event}", self.number),
+        }
+    }
+
+    /// Ends the reader that there is.
+    fn dismiss(&self) {
+        let mut state = self.state();
+        state.readers += 1;
+        state.reading = false;
+        for waker in [state.reader.take(), state.writer.take()].into_iter().flatten() {
+            waker.wake();
+        }
+    }
+
+    /// The kept events after number `seen`, and whether nothing more is said; waits until there is either.
+    pub(super) async fn after(&self, seen: u64) -> (Vec<EventRecord>, bool) {
+        poll_fn(|context| {
+            let mut state = self.state();
+            if state.last() <= seen && !state.finished {
+                state.keeper = Some(context.waker().clone());
+                return Poll::Pending;
+            }
+            let numbered = (state.first..).zip(&state.events).filter(|(number, _)| *number > seen);
+            let records = numbered.filter_map(|(number, said)| said.record(number)).collect();
+            Poll::Ready((records, state.finished))
+        })
+        .await
     }
 
     /// How many bytes a finished stream holds.
@@ -219,6 +315,16 @@ impl EventStream {
 }
 
 impl Said {
+    /// The event for a store. Frames are JSON: none is left out.
+    fn record(&self, number: u64) -> Option<EventRecord> {
+        match self {
+            Self::Frame(frame) | Self::Response(frame, _) => {
+                Some(EventRecord::message(number, RawJson::from_bytes(frame.clone()).ok()?))
+            }
+            Self::Release(retry) => Some(EventRecord::release(number, *retry)),
+        }
+    }
+
     fn size(&self) -> usize {
         match self {
             Self::Frame(frame) | Self::Response(frame, _) => frame.len(),
@@ -242,14 +348,30 @@ impl StreamState {
     }
 
     fn wake_readers(&mut self) {
-        for waker in [self.reader.take(), self.waiting.take()].into_iter().flatten() {
+        for waker in [self.reader.take(), self.waiting.take(), self.keeper.take()].into_iter().flatten() {
             waker.wake();
         }
     }
 }
 
-/// One connection's view of a stream.
-pub(in crate::server) struct Reader {
+/// One connection's view of a stream: of this process, or one in the store.
+pub(in crate::server) enum Reader {
+    Here(LiveReader),
+    Stored(Box<StoredReader>),
+}
+
+impl Reader {
+    /// The next event, encoded; `None` when this connection has nothing more to read.
+    pub(in crate::server) fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        match self {
+            Self::Here(reader) => reader.poll_event(context),
+            Self::Stored(reader) => reader.poll_event(context),
+        }
+    }
+}
+
+/// One connection's view of a stream of this process.
+pub(in crate::server) struct LiveReader {
     stream: Arc<EventStream>,
     _open: OpenStream,
     generation: u64,
@@ -264,22 +386,22 @@ pub(in crate::server) struct Reader {
 }
 
 /// Tells a client that came back that something it has not seen is gone.
-fn truncated() -> Bytes {
+pub(super) fn truncated() -> Bytes {
     Event::new(br#"{"jsonrpc":"2.0","method":"notifications/replay_truncated","params":{}}"#).encode()
 }
 
-impl Reader {
+impl LiveReader {
     /// Reads a new stream from its start, with an opening event where the revision has one.
     pub(super) fn from_start(stream: Arc<EventStream>, session: &Session, retry: Duration) -> Self {
-        let id = format!("{}-0", stream.number);
+        let id = stream.id(0);
         // Before, parsers took an event without data for a message.
         let opening = session.rules().polling.then(|| Event::priming(&id).with_retry(retry).encode());
         Self::new(stream, session, 1, opening)
     }
 
     /// Reads on after `place`.
-    pub(super) fn resumed(stream: Arc<EventStream>, session: &Session, retry: Duration, place: Placed) -> Self {
-        let id = format!("{}-{}", place.stream, place.event);
+    pub(super) fn resumed(stream: Arc<EventStream>, session: &Session, retry: Duration, place: &Placed) -> Self {
+        let id = place.to_string();
         let opening = session.rules().polling.then(|| Event::priming(&id).with_retry(retry).encode());
         let next = place.event.saturating_add(1);
         let gap = next < stream.state().first;
@@ -303,8 +425,7 @@ impl Reader {
         Self { stream, _open: session.hold_open(), generation, next, released_until, opening, gap: None, done: false }
     }
 
-    /// The next event, encoded; `None` when this connection has nothing more to read.
-    pub(in crate::server) fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+    fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if let Some(opening) = self.opening.take().or_else(|| self.gap.take()) {
             return Poll::Ready(Some(opening));
         }
@@ -332,7 +453,7 @@ impl Reader {
             writer.wake();
         }
         drop(state);
-        let id = format!("{}-{number}", self.stream.number);
+        let id = self.stream.id(number);
         Poll::Ready(Some(match said {
             Said::Frame(frame) | Said::Response(frame, _) => Event::new(&frame).with_id(&id).encode(),
             Said::Release(_) if number <= self.released_until => Event::priming(&id).encode(),
@@ -345,7 +466,7 @@ impl Reader {
     }
 }
 
-impl Drop for Reader {
+impl Drop for LiveReader {
     fn drop(&mut self) {
         let mut state = self.stream.state();
         if state.readers == self.generation {
