@@ -85,7 +85,7 @@ fn is_hash_within_bounds(text: &str) -> Option<bool> {
     let fields: Vec<&str> = text.split('$').collect();
     let (parameters, salt, output) = match *fields {
         ["", "argon2id", "v=19", salt, output] if !salt.contains('=') => ("", salt, output),
-        ["", "argon2id", "v=19", parameters, salt, output] => (parameters, salt, output),
+        ["", "argon2id", "v=19", parameters, salt, output] if !parameters.is_empty() => (parameters, salt, output),
         _ => return Some(false),
     };
     let decoded = |text: &str| STANDARD_NO_PAD.decode(text).map_or(0, |bytes| bytes.len());

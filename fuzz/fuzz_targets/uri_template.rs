@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 
 use libfuzzer_sys::fuzz_target;
-use mcp_core::{MAX_TEMPLATE_BYTES, MAX_TEMPLATE_VARIABLES, UriTemplate, Variables};
+use mcp_core::{MAX_TEMPLATE_BYTES, MAX_TEMPLATE_VARIABLES, UriTemplate, VariableValue, Variables};
 
 // The lines of an input are the template, an address, and values for the variables in turn, where `|` makes a list.
 fuzz_target!(|text: &str| {
@@ -46,10 +46,14 @@ fn check(template: &UriTemplate, found: &Variables) {
         return;
     }
     let again = template.matches(&template.expand(found));
-    // These two write what is reserved as it is, and pass through what looks like an escape.
+    // These two write what is reserved as it is: what looks like an escape is taken for one, and a comma for what stands
+    // between variables.
     if ["{+", "{#"].iter().any(|expression| template.as_str().contains(expression)) {
-        let looks_escaped = found.iter().any(|(_, value)| format!("{value:?}").contains('%'));
-        assert!(looks_escaped || again.is_some(), "{found:?}");
+        let is_taken_otherwise = found.iter().any(|(_, value)| match value {
+            VariableValue::Text(text) => text.contains(['%', ',']),
+            other => format!("{other:?}").contains('%'),
+        });
+        assert!(is_taken_otherwise || again.is_some(), "{found:?}");
     } else {
         assert_eq!(again.as_ref(), Some(found));
     }

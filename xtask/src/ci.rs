@@ -121,6 +121,7 @@ fn steps(nextest: bool) -> Vec<Step> {
         step("examples", EXAMPLES.iter().map(|row| [&["run", "--quiet"], *row].concat()).collect()),
         step("conformance", vec![xtask(&["conformance", "--side", "server"])]),
         step("interop", vec![xtask(&["interop", "--with", "python"])]),
+        step("fuzz", vec![xtask(&["fuzz", "--seconds", "20", "--runs", "20000", "--seed", "1"])]),
         step("counts", vec![xtask(&["bench", "--counts", "--check"])]),
     ]
 }

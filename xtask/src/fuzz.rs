@@ -259,7 +259,9 @@ mod tests {
     #[test]
     fn an_unknown_target_is_refused_before_anything_is_built() {
         assert!(run(&["--target".to_owned(), "everything".to_owned()]).is_err());
-        assert!(run(&["--seconds".to_owned(), "0".to_owned()]).is_err());
+        for bound in ["--seconds", "--runs", "--parallel"] {
+            assert!(run(&[bound.to_owned(), "0".to_owned()]).is_err(), "{bound}");
+        }
     }
 
     #[test]

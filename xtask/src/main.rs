@@ -57,7 +57,8 @@ usage: cargo xtask COMMAND [OPTIONS]
 
   fuzz         build the targets of fuzz/ and run each for a while; what is found fails
     --seconds N       time of each target (default 20)
-    --seed N          begin every run alike (default: a random one)
+    --runs N          inputs of each target, if the time is enough for them (default: as many as it is)
+    --seed N          begin every run alike, without what earlier ones learnt (default: at random, with it)
     --target NAME     only this target (repeatable)
     --parallel N      targets that run at a time (default 2)
 
@@ -68,7 +69,11 @@ usage: cargo xtask COMMAND [OPTIONS]
     --note TEXT       a line for the report
     --write           keep the report in bench/SOAK.md
 
-  bench        cost of a request against the kept budget; `cargo xtask bench` lists its options
+  bench        our server beside bare hyper and other libraries, in rounds: time, memory, size; takes half an hour
+    --quick           one short round
+    --row NAME        only this row (repeatable); --peer NAME, --rounds N, --build-time, --write: see bench/README.md
+    --counts          instead, what a request costs in instructions, against bench/budget.toml (--row, --top, --check, --write)
+    --auth            instead, what each way to authenticate adds
 
 exit status: 0 success, 1 failure, 3 a tool is missing and nothing was judged";
 

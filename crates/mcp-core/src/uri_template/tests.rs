@@ -416,6 +416,16 @@ fn a_form_that_may_be_missing_is_there_if_it_begins_and_the_rest_still_fits() {
     }
 }
 
+#[test]
+fn between_reserved_variables_a_comma_separates_and_an_escaped_one_is_a_values() {
+    let template = template("{+a,b}");
+    let found = template.matches("x%2Cy,z").unwrap();
+    assert_eq!((found.text("a"), found.text("b")), (Some("x,y"), Some("z")));
+    // RFC 6570 3.2.3 writes it as it is, so the way back is open for values without one only.
+    assert_eq!(template.expand(&found), "x,y,z");
+    assert_eq!(template.matches("x,y,z"), None);
+}
+
 proptest! {
     #[test]
     fn matching_is_the_inverse_of_expanding((text, variables) in unambiguous()) {
