@@ -43,7 +43,7 @@ usage: cargo xtask COMMAND [OPTIONS]
     --only NAME       only this mutation of xtask/mutations.toml (repeatable)
     --list            print the mutations' names and rules
 
-  auth-timing  whether the time of a refusal tells unknown credentials from wrong ones; takes half a minute
+  auth-timing  whether the time of a refusal tells unknown credentials from wrong ones; takes a minute
 
   interop      official clients against the sample server, over HTTP and stdio, in both eras
     --with CLIENT     python, typescript, inspector or all; installed by the command itself
