@@ -44,18 +44,14 @@ use reach::Reach;
 /// decompressed. Each fetch has a connection of its own, bounded in time and bytes by its request, and heads are bounded
 /// by about 64 KiB.
 ///
-/// ```
+/// ```no_run
 /// use std::sync::Arc;
-/// use mcp_auth::{IssuerKeys, Jwks};
+/// use mcp_auth::Fetch;
 /// use mcp_http::fetch::HttpFetch;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # const AUTHORITY: &[u8] = b"";
-/// # if false {
-/// // With the authorities that this machine trusts; `trusting` names others.
-/// let fetch = Arc::new(HttpFetch::new()?);
-/// let keys = IssuerKeys::fetched(Jwks::new("https://login.example/jwks", fetch)?);
-/// # }
+/// // With the authorities that this machine trusts; for `Jwks` and `Introspection`.
+/// let fetch: Arc<dyn Fetch> = Arc::new(HttpFetch::new()?);
 /// # Ok(())
 /// # }
 /// ```
