@@ -143,7 +143,10 @@ async fn read(mut reader: impl MessageReader, sorted: Arc<Mutex<Sorted>>, notice
 fn is_unsolicited(message: &Value) -> bool {
     let method = message["method"].as_str().unwrap_or_default();
     let tells = method.ends_with("/list_changed")
-        || matches!(method, "notifications/resources/updated" | "notifications/elicitation/complete");
+        || matches!(
+            method,
+            "notifications/resources/updated" | "notifications/elicitation/complete" | "notifications/tasks/status"
+        );
     tells && message["params"]["_meta"][params::SUBSCRIPTION_ID].is_null()
 }
 

@@ -23,7 +23,7 @@ use serde::de::DeserializeOwned;
 use crate::engine::call::CallExecutor;
 use crate::engine::exchange::Outbound;
 use crate::server::RegistrationError;
-use crate::{HandlerError, RequestContext};
+use crate::{HandlerError, OwnerKey, RequestContext, Server};
 
 /// Something that a server can do beyond the protocol: see [`ServerBuilder::extension`](crate::ServerBuilder::extension).
 ///
@@ -64,6 +64,19 @@ pub trait Extension: Send + Sync + 'static {
     /// What clients may be told of without having asked, by
     /// [`Server::extension_changed`](crate::Server::extension_changed). Default: nothing.
     fn subscription_kinds(&self) -> Vec<SubscriptionKind> {
+        Vec::new()
+    }
+
+    /// Which of the things that a filter names under `member`, a kind [of things](SubscriptionKind::of_named), their
+    /// `owner` may hear of; in the order given. Default: none.
+    async fn grants(
+        self: Arc<Self>,
+        member: &str,
+        names: Vec<String>,
+        owner: OwnerKey,
+        server: &Server,
+    ) -> Vec<String> {
+        let _ = (member, names, owner, server);
         Vec::new()
     }
 
@@ -140,12 +153,20 @@ impl ExtensionMethod {
 pub struct SubscriptionKind {
     member: String,
     notification: String,
+    is_named: bool,
 }
 
 impl SubscriptionKind {
     /// A change that `notification` tells of, and that the member `member` of a filter asks for.
     pub fn new(member: impl Into<String>, notification: impl Into<String>) -> Self {
-        Self { member: member.into(), notification: notification.into() }
+        Self { member: member.into(), notification: notification.into(), is_named: false }
+    }
+
+    /// Changes of single things, which the member `member` of a filter lists by their names:
+    /// [`Extension::grants`] decides which of them, and [`Server::named_changed`](crate::Server::named_changed) tells.
+    /// Clients with a session are told by [`Session::tell`](crate::Session::tell) alone.
+    pub fn of_named(member: impl Into<String>, notification: impl Into<String>) -> Self {
+        Self { is_named: true, ..Self::new(member, notification) }
     }
 }
 
@@ -314,11 +335,22 @@ pub(crate) struct Kind {
     entry: Arc<Entry>,
     pub(crate) member: String,
     pub(crate) notification: Arc<str>,
+    /// Things with names are wanted one by one.
+    pub(crate) is_named: bool,
+}
+
+impl Kind {
+    pub(crate) fn extension_id(&self) -> &str {
+        &self.entry.id
+    }
+
+    pub(crate) fn extension(&self) -> Arc<dyn Extension> {
+        Arc::clone(&self.entry.extension)
+    }
 }
 
 /// The members that the protocol's own filter has.
-const FILTER: [&str; 5] =
-    ["toolsListChanged", "promptsListChanged", "resourcesListChanged", "resourceSubscriptions", "taskIds"];
+const FILTER: [&str; 4] = ["toolsListChanged", "promptsListChanged", "resourcesListChanged", "resourceSubscriptions"];
 
 impl Extensions {
     /// Adds an extension.
@@ -386,7 +418,7 @@ impl Extensions {
     }
 
     fn add_kind(&mut self, entry: &Arc<Entry>, kind: SubscriptionKind) -> Result<(), ExtensionError> {
-        let SubscriptionKind { member, notification } = kind;
+        let SubscriptionKind { member, notification, is_named } = kind;
         if member.is_empty() || FILTER.contains(&&*member) || self.kinds.iter().any(|other| other.member == member) {
             return Err(ExtensionError::Kind(member));
         }
@@ -394,7 +426,7 @@ impl Extensions {
             return Err(ExtensionError::TakenNotification(notification));
         }
         self.add_notification(entry, notification.clone())?;
-        self.kinds.push(Kind { entry: Arc::clone(entry), member, notification: Arc::from(notification) });
+        self.kinds.push(Kind { entry: Arc::clone(entry), member, notification: Arc::from(notification), is_named });
         Ok(())
     }
 

@@ -64,7 +64,7 @@ pub use engine::elsewhere::Left;
 pub use engine::exchange::{Exchange, Outbound};
 pub use engine::peer::{Peer, Scope};
 pub use engine::serve::{Connection, serve, serve_as};
-pub use engine::sessions::{OpenStream, Session, Sessions, SessionsFull};
+pub use engine::sessions::{OpenStream, Session, Sessions, SessionsFull, WeakSession};
 pub use engine::visits::NoSuchVisit;
 pub use extension::{
     Extension, ExtensionError, ExtensionMethod, ExtensionReply, ExtensionRequest, ProtocolCapability, SubscriptionKind,

@@ -15,7 +15,7 @@ use arc_swap::{ArcSwap, Guard};
 use bytes::Bytes;
 use mcp_wire::capability::ServerCapabilities;
 use mcp_wire::types::{CacheHints, CacheScope, Implementation, InitializeParams, InitializeResult};
-use mcp_wire::{ErrorCode, Gate, Message, Method, Request, Revision, RpcError, encode_error, encode_result};
+use mcp_wire::{ErrorCode, Gate, Message, Method, RawJson, Request, Revision, RpcError, encode_error, encode_result};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
@@ -301,6 +301,19 @@ impl Server {
         self.0.hub.publish(Change::Extension(notification));
     }
 
+    /// Whether anybody listens for changes of the thing `name`: see [`Self::named_changed`].
+    #[must_use]
+    pub fn is_listened_to(&self, notification: &str, name: &str) -> bool {
+        self.0.hub.is_wanted(notification, name)
+    }
+
+    /// Tells whoever was [granted](crate::Extension::grants) to hear of the thing `name` how it is now. `params` is an object
+    /// without `_meta`; who has not been told of an earlier state yet is told of this one only. Who listens at another
+    /// process is not told.
+    pub fn named_changed(&self, notification: &str, name: &str, params: &RawJson) {
+        self.0.hub.publish(Change::Named(notification, name, params));
+    }
+
     /// Replaces the keys that seal request states: see [`KeyRing`].
     pub fn rotate_state_keys(&self, keys: KeyRing) {
         self.0.keys.store(Arc::new(keys));
@@ -450,7 +463,7 @@ impl Server {
         info.for_rules(revision.rules());
         let mut result = InitializeResult::new(revision.as_str(), self.capabilities(revision), info);
         result.instructions.clone_from(&self.0.instructions);
-        let client_info = mcp_wire::RawJson::from_serialize(&params.client_info).ok();
+        let client_info = RawJson::from_serialize(&params.client_info).ok();
         let client = ClientFacts { capabilities: params.capabilities, info: client_info };
         Ok((Agreement { revision, client }, result))
     }

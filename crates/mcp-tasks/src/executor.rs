@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use mcp_core::{
     Apart, CallEvent, CallExecutor, CallOutcome, CallReply, HandlerError, OwnerKey, PreparedCall, RunFuture,
-    RunningCall, Server, Settled, Taken, TaskOffer, TaskStart,
+    RunningCall, Server, Settled, Taken, TaskOffer, TaskStart, WeakSession,
 };
 use mcp_wire::capability::ClientCapability;
 use mcp_wire::types::TaskSupport;
@@ -52,6 +52,8 @@ struct Plan {
     left: Option<CancellationToken>,
     /// The session that everything of an anonymous owner ends with.
     session: Option<CancellationToken>,
+    /// The session that hears what becomes of the task.
+    hears: Option<WeakSession>,
 }
 
 impl CallExecutor for Tasks {
@@ -147,6 +149,7 @@ impl Tasks {
             is_optional: !is_requested && offer.is_some_and(|offer| offer.support() == TaskSupport::Optional),
             left: context.session().is_none().then(|| context.cancellation()),
             session: session.map(mcp_core::Session::ended),
+            hears: context.session().map(mcp_core::Session::downgrade),
         }
     }
 
@@ -166,7 +169,7 @@ impl Tasks {
                     let running = call.start_apart(apart);
                     // Whoever left in between is noticed by the token.
                     let _ = tell.send(Ok(()));
-                    tasks.look_after(&plan);
+                    tasks.look_after(&plan, &stored.id);
                     tasks.collect(stored, running, plan.server, plan.left).await;
                 }
                 Err(error) => drop(tell.send(Err((call, error)))),
@@ -213,7 +216,7 @@ impl Tasks {
                 Ok(()) => {
                     running.detach();
                     let _ = tell.send(Ok(()));
-                    tasks.look_after(&plan);
+                    tasks.look_after(&plan, &stored.id);
                     tasks.collect(stored, running, plan.server, plan.left).await;
                 }
                 Err(error) => drop(tell.send(Err((running, error)))),
@@ -245,15 +248,18 @@ impl Tasks {
         };
         match self.insert(&record).await {
             Ok(()) => {
-                self.look_after(&plan);
+                self.look_after(&plan, &record.id);
                 created(&record, plan.rules)
             }
             Err(error) => CallReply::Error(HandlerError::rpc(refused(&error))),
         }
     }
 
-    /// Sees to it that the tasks of an anonymous client end with its session.
-    fn look_after(&self, plan: &Plan) {
+    /// Sees to it that the session of a client hears of its task, and that the tasks of an anonymous client end with it.
+    fn look_after(&self, plan: &Plan, id: &TaskId) {
+        if let Some(session) = &plan.hears {
+            self.lives().opens_channel(id, session.clone());
+        }
         let Some(session) = plan.session.clone() else { return };
         let (tasks, owner) = (self.clone(), plan.owner);
         if tasks.watches(owner) {

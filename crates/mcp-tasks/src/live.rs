@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use mcp_core::{RequestContext, WeakRequestContext};
+use mcp_core::{RequestContext, Session, WeakRequestContext, WeakSession};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -15,7 +15,11 @@ use crate::record::TaskId;
 
 /// The tasks of this process that somebody runs or waits for.
 #[derive(Default)]
-pub(crate) struct Live(Mutex<HashMap<TaskId, Entry>>);
+pub(crate) struct Live {
+    entries: Mutex<HashMap<TaskId, Entry>>,
+    /// The sessions that core tasks are of, to be told of what becomes of them.
+    channels: Mutex<HashMap<TaskId, WeakSession>>,
+}
 
 struct Entry {
     users: usize,
@@ -42,7 +46,7 @@ pub(crate) struct Seat {
 
 impl Live {
     fn entries(&self) -> MutexGuard<'_, HashMap<TaskId, Entry>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes a place at a task; what changes from here on is noticed there.
@@ -118,6 +122,30 @@ impl Live {
                 entries.remove(id);
             }
         }
+    }
+
+    /// Remembers the session that has to be told of a task.
+    pub(crate) fn opens_channel(&self, id: &TaskId, session: WeakSession) {
+        self.channels().insert(id.clone(), session);
+    }
+
+    /// The session that has to be told of a task; for the last time, if it has ended.
+    pub(crate) fn channel(&self, id: &TaskId, has_ended: bool) -> Option<Session> {
+        let mut channels = self.channels();
+        let session = channels.get(id)?.upgrade();
+        if has_ended || session.is_none() {
+            channels.remove(id);
+        }
+        session
+    }
+
+    /// Forgets sessions that have ended.
+    pub(crate) fn close_channels(&self) {
+        self.channels().retain(|_, session| session.upgrade().is_some());
+    }
+
+    fn channels(&self) -> MutexGuard<'_, HashMap<TaskId, WeakSession>> {
+        self.channels.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How many tasks somebody runs or waits for.

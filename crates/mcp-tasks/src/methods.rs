@@ -13,8 +13,8 @@ use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use mcp_core::{
-    CallExecutor, Extension, ExtensionMethod, ExtensionReply, ExtensionRequest, HandlerError, ProtocolCapability,
-    Question, RequestContext, StoredCall, check_answer,
+    CallExecutor, Extension, ExtensionMethod, ExtensionReply, ExtensionRequest, HandlerError, OwnerKey,
+    ProtocolCapability, Question, RequestContext, Server, StoredCall, SubscriptionKind, check_answer,
 };
 use mcp_wire::capability::ClientCapability;
 use mcp_wire::types::MetaObject;
@@ -88,7 +88,27 @@ impl Extension for Tasks {
     }
 
     fn notifications(&self) -> Vec<String> {
-        vec![Method::TaskStatus.as_str().to_owned(), Method::Tasks.as_str().to_owned()]
+        vec![Method::TaskStatus.as_str().to_owned()]
+    }
+
+    fn subscription_kinds(&self) -> Vec<SubscriptionKind> {
+        vec![SubscriptionKind::of_named("taskIds", Method::Tasks.as_str())]
+    }
+
+    async fn grants(
+        self: Arc<Self>,
+        _member: &str,
+        names: Vec<String>,
+        owner: OwnerKey,
+        server: &Server,
+    ) -> Vec<String> {
+        let mut granted = Vec::with_capacity(names.len());
+        for name in names {
+            if self.current(owner, &name, server).await.is_ok() {
+                granted.push(name);
+            }
+        }
+        granted
     }
 
     async fn handle(

@@ -11,13 +11,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::UNIX_EPOCH;
 
 use mcp_core::{OwnerKey, Server};
-use mcp_wire::{ErrorCode, RpcError};
+use mcp_wire::{ErrorCode, Method, RawJson, Revision, RpcError};
 
 use crate::live::Live;
 use crate::memory::MemoryTaskStore;
 use crate::options::TaskOptions;
 use crate::provider::TaskProvider;
-use crate::record::{Applied, AskLimits, TaskEvent, TaskRecord};
+use crate::record::{Applied, AskLimits, TaskEvent, TaskId, TaskRecord};
+use crate::shape;
 use crate::store::{Room, Saved, StoreError, TaskStore};
 
 /// Tasks, as an extension of a server: see [`ServerBuilder::extension`](mcp_core::ServerBuilder::extension). Cheap to clone.
@@ -138,6 +139,7 @@ impl Tasks {
         let now = record.created_at;
         let swept = self.0.swept.load(Ordering::Relaxed);
         if now >= swept.saturating_add(SWEEP) && self.takes_turn(swept, now) {
+            self.0.live.close_channels();
             self.0.store.sweep(now).await?;
         }
         match self.0.store.insert(record, room).await {
@@ -227,7 +229,29 @@ impl Tasks {
     /// Tells of a task as it is now.
     pub(crate) fn told(&self, record: &TaskRecord, server: &Server) {
         self.0.live.changed(&record.id);
-        let _ = server;
+        let name = record.id.as_str();
+        let notification = Method::Tasks.as_str();
+        if server.is_listened_to(notification, name) {
+            // Whoever listens reads what the newest revision would say.
+            match RawJson::from_serialize(&shape::detailed(record, Revision::NEWEST.rules(), None)) {
+                Ok(params) => server.named_changed(notification, name, &params),
+                Err(error) => tracing::error!(%error, "a task could not be told of"),
+            }
+        }
+        if let Some(session) = self.0.live.channel(&record.id, record.is_ended()) {
+            match RawJson::from_serialize(&shape::brief(record, session.rules())) {
+                Ok(params) => session.tell(Method::TaskStatus.as_str(), name, params),
+                Err(error) => tracing::error!(%error, "a task could not be told of"),
+            }
+        }
+    }
+
+    /// Tells listeners that a job of a provider has changed, so that its task is looked at anew. Nothing happens where the
+    /// owner has no such task.
+    pub async fn job_changed(&self, owner: OwnerKey, id: &TaskId, server: &Server) {
+        if let Ok(record) = self.current(owner, id.as_str(), server).await {
+            self.told(&record, server);
+        }
     }
 
     /// Whether somebody has to be set to wait for the end of this owner's session.

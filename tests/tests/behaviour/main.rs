@@ -41,6 +41,7 @@ behaviours! {
     subscriptions,
     tasks,
     tasks_asking,
+    tasks_notices,
     tasks_owners,
     tools,
     visits,

@@ -51,8 +51,8 @@ impl Abroad {
             Change::Resources => ChangeRecord::Resources,
             Change::Resource(uri) => ChangeRecord::Resource(uri.to_owned()),
             Change::Extension(kind) => ChangeRecord::Extension(kind.to_owned()),
-            // Of one session, which is here.
-            Change::Visit(_) => return,
+            // Of one session, which is here; of a thing with a name only this process knows what there is to tell.
+            Change::Visit(_) | Change::Named(..) => return,
         };
         self.waiting().add(change);
         self.told.notify_one();

@@ -11,11 +11,12 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use mcp_wire::types::{ElicitationCompleteParams, MetaObject};
-use mcp_wire::{Method, RequestId, encode_notification, params};
+use mcp_wire::{Method, RawJson, RequestId, RpcError, encode_error, encode_notification, params};
 use serde::Serialize;
 
 use super::bus::Abroad;
 use super::exchange::Outbound;
+use super::worker::{BoxFuture, panic_text, poll_caught};
 use crate::protocol::rejection::Hint;
 
 /// What changed.
@@ -29,9 +30,17 @@ pub(crate) enum Change<'a> {
     Extension(&'a str),
     /// Nobody knows what: everything that is wanted.
     Everything,
+    /// Of one thing that an extension has names for: the notification, the name, and what there is to tell.
+    Named(&'a str, &'a str, &'a RawJson),
     /// The user of this one session is done at a page.
     Visit(&'a str),
 }
+
+/// What is told of a thing with a name: the notification and the name.
+pub(crate) type Named = (Arc<str>, Box<str>);
+
+/// As many things with names may be told of at a time; of more, the one that comes first is not.
+const NAMED: usize = 1_000;
 
 /// Every subscriber of a server.
 #[derive(Default)]
@@ -46,6 +55,8 @@ struct HubState {
     next: u64,
     closing: bool,
     subscribers: HashMap<u64, Arc<Subscriber>>,
+    /// Those that want to know of things with names, so that nobody else is looked at for one of them.
+    of_named: BTreeSet<u64>,
 }
 
 /// One subscriber's filter, marks and wake-up.
@@ -72,6 +83,8 @@ pub(crate) struct Wants {
     pub(crate) uris: BTreeSet<String>,
     /// Notifications of extensions.
     pub(crate) kinds: BTreeSet<Arc<str>>,
+    /// Things of extensions.
+    pub(crate) named: BTreeSet<Named>,
 }
 
 #[derive(Default)]
@@ -81,6 +94,8 @@ struct Marks {
     resources: bool,
     uris: BTreeSet<String>,
     kinds: BTreeSet<Arc<str>>,
+    /// What there is to tell of each, and of nothing twice.
+    named: BTreeMap<Named, RawJson>,
     /// As many as may be open at a time.
     visits: BTreeSet<String>,
 }
@@ -93,6 +108,7 @@ pub(crate) enum Notice {
     Resources,
     Updated(String),
     Extension(Arc<str>),
+    Named(Arc<str>, RawJson),
     Visited(String),
 }
 
@@ -129,6 +145,7 @@ impl Hub {
         if state.subscribers.len() >= limit {
             return Err(HubFull);
         }
+        let wants_named = !wants.named.is_empty();
         let key = state.next;
         state.next += 1;
         let subscriber = Arc::new(Subscriber::default());
@@ -138,6 +155,9 @@ impl Hub {
             own.closing = state.closing;
         }
         state.subscribers.insert(key, Arc::clone(&subscriber));
+        if wants_named {
+            state.of_named.insert(key);
+        }
         drop(state);
         Ok(Subscription { hub: Arc::clone(self), key, subscriber })
     }
@@ -152,9 +172,20 @@ impl Hub {
 
     /// Marks a change with everyone here who wants to know.
     pub(crate) fn mark_all(&self, change: Change<'_>) {
-        for subscriber in self.state().subscribers.values() {
+        let state = self.state();
+        if let Change::Named(..) = change {
+            state.of_named().for_each(|subscriber| subscriber.mark(change));
+            return;
+        }
+        for subscriber in state.subscribers.values() {
             subscriber.mark(change);
         }
+    }
+
+    /// Whether anybody wants to know of this thing.
+    pub(crate) fn is_wanted(&self, notification: &str, name: &str) -> bool {
+        let key = (Arc::from(notification), Box::from(name));
+        self.state().of_named().any(|subscriber| subscriber.wants_named(&key))
     }
 
     /// Ends every subscription, those to come included.
@@ -164,6 +195,12 @@ impl Hub {
         for subscriber in state.subscribers.values() {
             subscriber.wake_with(|own| own.closing = true);
         }
+    }
+}
+
+impl HubState {
+    fn of_named(&self) -> impl Iterator<Item = &Arc<Subscriber>> {
+        self.of_named.iter().filter_map(|key| self.subscribers.get(key))
     }
 }
 
@@ -182,7 +219,9 @@ impl Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        self.hub.state().subscribers.remove(&self.key);
+        let mut state = self.hub.state();
+        state.subscribers.remove(&self.key);
+        state.of_named.remove(&self.key);
     }
 }
 
@@ -215,6 +254,14 @@ impl Subscriber {
                     wanted.is_some_and(|kind| state.marks.kinds.insert(kind))
                 }
                 Change::Everything => state.mark_everything(),
+                Change::Named(notification, name, params) => {
+                    let key = (Arc::from(notification), Box::from(name));
+                    let wanted = state.wants.named.contains(&key);
+                    if wanted {
+                        state.marks.named.insert(key, params.clone());
+                    }
+                    wanted
+                }
                 Change::Visit(id) => state.marks.visits.insert(id.to_owned()),
             };
             if marked { state.waker.take() } else { None }
@@ -245,6 +292,25 @@ impl Subscriber {
         let mut state = self.state();
         state.wants.uris.clone_from(uris);
         state.marks.uris.retain(|uri| uris.contains(uri));
+    /// Tells of a thing with a name, wanted or not.
+    pub(crate) fn tell(&self, notification: &str, name: &str, params: RawJson) {
+        self.wake_with(|state| {
+            state.marks.named.insert((notification.into(), name.into()), params);
+            if state.marks.named.len() > NAMED {
+                state.marks.named.pop_first();
+            }
+        });
+    }
+
+    /// Of the things with names, only these are wanted from now on.
+    pub(crate) fn want_named(&self, named: BTreeSet<Named>) {
+        let mut state = self.state();
+        state.marks.named.retain(|key, _| named.contains(key));
+        state.wants.named = named;
+    }
+
+    fn wants_named(&self, key: &Named) -> bool {
+        self.state().wants.named.contains(key)
     }
 
     pub(crate) fn withdraw(&self) {
@@ -277,6 +343,9 @@ impl Subscriber {
         }
         if let Some(kind) = marks.kinds.pop_first() {
             return Poll::Ready(Due::Notice(Notice::Extension(kind)));
+        }
+        if let Some(((notification, _), params)) = marks.named.pop_first() {
+            return Poll::Ready(Due::Notice(Notice::Named(notification, params)));
         }
         if let Some(id) = marks.visits.pop_first() {
             return Poll::Ready(Due::Notice(Notice::Visited(id)));
@@ -316,6 +385,14 @@ impl Notice {
                 let params = ElicitationCompleteParams::new(id.clone());
                 return encode_notification(Method::ElicitationComplete.as_str(), Some(&params)).ok();
             }
+            Self::Named(notification, params) => {
+                let Some(subscription) = subscription else {
+                    return encode_notification(notification, Some(params)).ok();
+                };
+                let mut members: BTreeMap<String, RawJson> = params.parse().ok()?;
+                members.insert("_meta".to_owned(), RawJson::from_serialize(&tag(subscription)).ok()?);
+                return encode_notification(notification, Some(&members)).ok();
+            }
             Self::Updated(uri) => (Method::ResourceUpdated.as_str(), Some(&**uri)),
         };
         let params = NoticeParams { uri, notifications: None, meta: subscription.map(tag) };
@@ -342,21 +419,28 @@ fn tag(id: &RequestId) -> Tag<'_> {
     BTreeMap::from([(params::SUBSCRIPTION_ID, id)])
 }
 
+/// What is granted of a filter, as it is acknowledged.
+pub(crate) enum Grant {
+    /// All is known.
+    Known(MetaObject),
+    /// An extension has to look at what was named; what it does not grant is not told.
+    Asked(BoxFuture<(MetaObject, BTreeSet<Named>)>),
+}
+
 /// The exchange of a `subscriptions/listen` request.
 pub(crate) struct Listening {
     subscription: Subscription,
     id: RequestId,
-    acknowledgement: Option<Bytes>,
+    /// Until it is acknowledged.
+    grant: Option<Grant>,
     closing: Bytes,
 }
 
 impl Listening {
     /// `closing` is the response that ends it. The subscriber is in place already, so that no change is lost between
     /// here and the acknowledgement.
-    pub(crate) fn new(subscription: Subscription, id: RequestId, honoured: &MetaObject, closing: Bytes) -> Self {
-        let params = NoticeParams { uri: None, notifications: Some(honoured), meta: Some(tag(&id)) };
-        let acknowledgement = encode_notification(Method::SubscriptionsAcknowledged.as_str(), Some(&params)).ok();
-        Self { subscription, id, acknowledgement, closing }
+    pub(crate) fn new(subscription: Subscription, id: RequestId, grant: Grant, closing: Bytes) -> Self {
+        Self { subscription, id, grant: Some(grant), closing }
     }
 
     pub(crate) fn id(&self) -> &RequestId {
@@ -364,8 +448,27 @@ impl Listening {
     }
 
     pub(crate) fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Outbound>> {
-        if let Some(frame) = self.acknowledgement.take() {
-            return Poll::Ready(Some(Outbound::Notification(frame)));
+        if let Some(grant) = &mut self.grant {
+            let granted = match grant {
+                Grant::Known(granted) => std::mem::take(granted),
+                Grant::Asked(asked) => match std::task::ready!(poll_caught(asked.as_mut(), context)) {
+                    Ok((granted, named)) => {
+                        self.subscription.subscriber.want_named(named);
+                        granted
+                    }
+                    Err(payload) => {
+                        tracing::error!(panic = panic_text(&*payload), "an extension panicked");
+                        let frame = encode_error(Some(&self.id), &RpcError::internal(), false);
+                        return Poll::Ready(Some(Outbound::Response(frame, Hint::Ok)));
+                    }
+                },
+            };
+            self.grant = None;
+            let params = NoticeParams { uri: None, notifications: Some(&granted), meta: Some(tag(&self.id)) };
+            let frame = encode_notification(Method::SubscriptionsAcknowledged.as_str(), Some(&params));
+            if let Ok(frame) = frame {
+                return Poll::Ready(Some(Outbound::Notification(frame)));
+            }
         }
         loop {
             match std::task::ready!(self.subscription.subscriber.poll_due(context)) {

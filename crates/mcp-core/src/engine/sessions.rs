@@ -151,6 +151,15 @@ impl Session {
         }
     }
 
+    /// Tells the client of a session how the thing `name` of an extension is now, by a notification of the extension. Who has
+    /// not been told of an earlier state yet is told of this one only. Nothing is told once the session has ended.
+    pub fn tell(&self, notification: &str, name: &str, params: RawJson) {
+        let changes = self.0.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(subscription) = &*changes {
+            subscription.subscriber().tell(notification, name, params);
+        }
+    }
+
     fn idle(&self) -> Duration {
         let last = Duration::from_millis(self.0.last_active.load(Ordering::Relaxed));
         self.0.started.elapsed().saturating_sub(last)
@@ -258,7 +267,8 @@ impl Session {
     }
 
     /// Finds the session as long as it has not ended, without keeping anything of it.
-    pub(crate) fn downgrade(&self) -> WeakSession {
+    #[must_use]
+    pub fn downgrade(&self) -> WeakSession {
         WeakSession(Arc::downgrade(&self.0))
     }
 
@@ -295,10 +305,13 @@ impl fmt::Debug for Session {
 }
 
 /// A session that may have ended.
-pub(crate) struct WeakSession(Weak<Live>);
+#[derive(Clone)]
+pub struct WeakSession(Weak<Live>);
 
 impl WeakSession {
-    pub(crate) fn upgrade(&self) -> Option<Session> {
+    /// The session, unless it has ended.
+    #[must_use]
+    pub fn upgrade(&self) -> Option<Session> {
         self.0.upgrade().filter(|live| !live.token.is_cancelled()).map(Session)
     }
 
@@ -308,6 +321,12 @@ impl WeakSession {
 
     pub(crate) fn is(&self, session: &Session) -> bool {
         std::ptr::eq(self.0.as_ptr(), Arc::as_ptr(&session.0))
+    }
+}
+
+impl fmt::Debug for WeakSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WeakSession")
     }
 }
 

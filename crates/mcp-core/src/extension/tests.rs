@@ -408,7 +408,7 @@ fn what_does_not_fit_or_has_an_owner_is_refused() {
         let problem = refused(Named { notifications: vec![name], ..base.clone() });
         assert_eq!(problem, ExtensionError::TakenNotification(name.to_owned()));
     }
-    for member in ["", "toolsListChanged", "taskIds", "notesChanged"] {
+    for member in ["", "toolsListChanged", "resourceSubscriptions", "notesChanged"] {
         let problem = refused(Named { kinds: vec![(member, "notifications/more")], ..base.clone() });
         assert_eq!(problem, ExtensionError::Kind(member.to_owned()));
     }

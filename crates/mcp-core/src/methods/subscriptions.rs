@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use mcp_wire::capability::ClientCapability;
 use mcp_wire::types::{ListenParams, MetaObject, SubscriptionFilter};
 use mcp_wire::{ErrorCode, RawJson, RpcError, params};
 use serde_json::{Value, json};
@@ -14,11 +15,13 @@ use serde_json::{Value, json};
 use super::Incoming;
 use crate::access::{Action, Item};
 use crate::engine::exchange::Exchange;
-use crate::engine::hub::{Listening, Wants};
+use crate::engine::hub::{Grant, Listening, Named, Wants};
 use crate::engine::peer::Interruptible;
+use crate::extension::Extension;
 use crate::protocol::finish::{Dress, response};
 use crate::protocol::rejection::{Hint, missing_capability};
 use crate::resource::normalized;
+use crate::{OwnerKey, Server};
 
 pub(super) fn listen(request: Incoming) -> Exchange {
     let raw = request.params.raw().unwrap_or(RawJson::EMPTY_OBJECT);
@@ -29,7 +32,11 @@ pub(super) fn listen(request: Incoming) -> Exchange {
         }
     };
     let filter = params.notifications;
-    if filter.task_ids.is_some() {
+    let wishes = match wishes(&request, &raw) {
+        Ok(wishes) => wishes,
+        Err(refusal) => return *refusal,
+    };
+    if filter.task_ids.is_some() && !wishes.iter().any(|wish| wish.member == "taskIds") {
         // No extension here can tell of tasks.
         let required = json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
         let required = required.as_object().cloned().unwrap_or_default();
@@ -76,6 +83,7 @@ pub(super) fn listen(request: Incoming) -> Exchange {
         resources: honoured.resources_list_changed.is_some(),
         uris: honoured.resource_subscriptions.into_iter().flatten().collect(),
         kinds,
+        named: wishes.iter().flat_map(Wish::all).collect(),
     };
     let in_flight = match request.ids.as_ref().map(|ids| ids.enter(&request.id)).transpose() {
         Ok(in_flight) => in_flight,
@@ -91,7 +99,77 @@ pub(super) fn listen(request: Incoming) -> Exchange {
     }
     let closing = response(&request.id, &Dress { subscription: Some(&request.id), ..request.dress() }, &json!({}));
     let closing = closing.unwrap_or_default();
-    Exchange::listen(Listening::new(subscription, request.id, &granted, closing), in_flight)
+    let grant = if wishes.is_empty() {
+        Grant::Known(granted)
+    } else {
+        Grant::Asked(Box::pin(asked(wishes, granted, request.principal.key(), request.server.clone())))
+    };
+    Exchange::listen(Listening::new(subscription, request.id, grant, closing), in_flight)
+}
+
+/// Things of an extension that a filter names.
+struct Wish {
+    member: String,
+    notification: Arc<str>,
+    names: Vec<String>,
+    extension: Arc<dyn Extension>,
+}
+
+impl Wish {
+    fn all(&self) -> impl Iterator<Item = Named> {
+        self.names.iter().map(|name| (Arc::clone(&self.notification), name.as_str().into()))
+    }
+}
+
+/// What the filter names of extensions. Whoever did not declare the extension is refused: -32021.
+fn wishes(request: &Incoming, raw: &RawJson) -> Result<Vec<Wish>, Box<Exchange>> {
+    let mut wishes = Vec::new();
+    let limits = request.server.limits();
+    for kind in request.server.extensions().kinds(request.revision).filter(|kind| kind.is_named) {
+        let Some(names) = member(raw, &kind.member).map_err(|error| Box::new(request.fail(error)))? else { continue };
+        let needed = ClientCapability::Extension(kind.extension_id().to_owned());
+        if !request.client.capabilities.supports(&needed) {
+            let mut required = MetaObject::new();
+            needed.add_to(&mut required);
+            let error = missing_capability(request.revision.rules().missing_capability, &required);
+            return Err(Box::new(request.refuse(error, Hint::BadRequest)));
+        }
+        let wrong = |text: String| Box::new(request.fail(RpcError::invalid_params(text)));
+        let names: Vec<String> = names
+            .parse()
+            .map_err(|_| wrong(format!("params.notifications.{} must be a list of strings", kind.member)))?;
+        if names.len() > limits.subscribed_uris || names.iter().any(|name| name.len() > limits.uri_bytes) {
+            let most = limits.subscribed_uris;
+            return Err(wrong(format!("params.notifications.{} names at most {most}, none too long", kind.member)));
+        }
+        let (member, notification) = (kind.member.clone(), Arc::clone(&kind.notification));
+        wishes.push(Wish { member, notification, names, extension: kind.extension() });
+    }
+    Ok(wishes)
+}
+
+/// Lets extensions say which of the things that were named the caller may hear of.
+async fn asked(
+    wishes: Vec<Wish>,
+    mut granted: MetaObject,
+    owner: OwnerKey,
+    server: Server,
+) -> (MetaObject, BTreeSet<Named>) {
+    let mut named = BTreeSet::new();
+    for wish in wishes {
+        let Wish { member, notification, names, extension } = wish;
+        let allowed = extension.grants(&member, names, owner, &server).await;
+        named.extend(allowed.iter().map(|name| (Arc::clone(&notification), name.as_str().into())));
+        granted.insert(member, allowed.into());
+    }
+    (granted, named)
+}
+
+/// A member of the filter.
+fn member(raw: &RawJson, name: &str) -> Result<Option<RawJson>, RpcError> {
+    let unread = |error: params::ParamsError| RpcError::invalid_params(error.to_string());
+    let filter = params::member_of(raw, "notifications").map_err(unread)?;
+    Ok(filter.map(|filter| params::member_of(&filter, name)).transpose().map_err(unread)?.flatten())
 }
 
 /// Whether the caller may hear of this address. One that is no address at all is nobody's secret.
@@ -109,11 +187,8 @@ fn extended(
 ) -> Result<(BTreeSet<Arc<str>>, MetaObject), RpcError> {
     let mut kinds = BTreeSet::new();
     let Ok(Value::Object(mut granted)) = serde_json::to_value(honoured) else { return Err(RpcError::internal()) };
-    for kind in request.server.extensions().kinds(request.revision) {
-        let unread = |error: params::ParamsError| RpcError::invalid_params(error.to_string());
-        let filter = params::member_of(raw, "notifications").map_err(unread)?;
-        let member = filter.map(|filter| params::member_of(&filter, &kind.member)).transpose().map_err(unread)?;
-        if member.flatten().is_some_and(|member| member.as_str() == "true") {
+    for kind in request.server.extensions().kinds(request.revision).filter(|kind| !kind.is_named) {
+        if member(raw, &kind.member)?.is_some_and(|member| member.as_str() == "true") {
             kinds.insert(Arc::clone(&kind.notification));
             granted.insert(kind.member.clone(), true.into());
         }
