@@ -292,6 +292,8 @@ impl Subscriber {
         let mut state = self.state();
         state.wants.uris.clone_from(uris);
         state.marks.uris.retain(|uri| uris.contains(uri));
+    }
+
     /// Tells of a thing with a name, wanted or not.
     pub(crate) fn tell(&self, notification: &str, name: &str, params: RawJson) {
         self.wake_with(|state| {
