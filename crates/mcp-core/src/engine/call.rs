@@ -226,7 +226,7 @@ pub struct StoredCall {
     pub tool: String,
     /// The arguments.
     pub arguments: RawJson,
-    /// What [`Questions`] gave as memory.
+    /// What [`Asked`] gave as memory.
     pub memory: RawJson,
     /// The answers, by the keys of the handler.
     pub answers: BTreeMap<String, RawJson>,
