@@ -25,6 +25,8 @@ use crate::engine::sessions::Session;
 use crate::handler::Fault;
 use crate::protocol::answers::{Answers, OpenQuestion, QuestionDigest};
 use crate::question::{Elicited, Question, Questions, Visit};
+use crate::telemetry::Outcome;
+use crate::trace::TraceContext;
 use crate::{HandlerError, OwnerKey, Principal, Server};
 
 /// The request that a handler serves. Cheap to clone.
@@ -93,6 +95,8 @@ pub(crate) struct Attempt {
     pub(crate) slot: Option<OwnedSemaphorePermit>,
     /// A misuse of the context, which fails the call whatever the handler returns.
     pub(crate) misuse: Option<&'static str>,
+    /// What the call came to, should its response be no plain result.
+    pub(crate) outcome: Outcome,
     pub(crate) task: TaskStage,
     /// Whoever waits for the call to become a task.
     pub(crate) task_waker: Option<Waker>,
@@ -118,18 +122,6 @@ impl Attempt {
     pub(crate) fn with(answers: Answers) -> Self {
         Self { answers, ..Self::default() }
     }
-}
-
-/// The W3C trace context that came with a request, to be handed on.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct TraceContext {
-    /// `traceparent`
-    pub traceparent: Option<String>,
-    /// `tracestate`
-    pub tracestate: Option<String>,
-    /// `baggage`
-    pub baggage: Option<String>,
 }
 
 impl RequestContext {
@@ -169,7 +161,8 @@ impl RequestContext {
         self.0.params.raw().as_ref().and_then(mcp_wire::params::meta_of)
     }
 
-    /// The trace that the request belongs to.
+    /// The trace that the request belongs to: what its `_meta` says, else what the carrier's headers say. Never proof of
+    /// anything.
     #[must_use]
     pub fn trace(&self) -> &TraceContext {
         &self.0.trace

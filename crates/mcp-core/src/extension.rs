@@ -455,6 +455,11 @@ impl Extensions {
         self.methods.get(method.as_str())
     }
 
+    /// The methods that extensions brought.
+    pub(crate) fn method_names(&self) -> impl Iterator<Item = &str> {
+        self.methods.keys().map(|name| &**name)
+    }
+
     /// The kinds of change that clients of a revision may be told of.
     pub(crate) fn kinds(&self, revision: Revision) -> impl Iterator<Item = &Kind> {
         self.kinds.iter().filter(move |kind| kind.entry.is_advertised(revision))

@@ -45,9 +45,11 @@ mod resource;
 mod server;
 pub mod store;
 mod task;
+mod telemetry;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod tool;
+mod trace;
 mod uri_template;
 
 /// The protocol's messages and types, so that a server needs no second dependency for them.
@@ -55,7 +57,7 @@ pub use mcp_wire as wire;
 
 pub use access::{AccessPolicy, Action, Denied, Item};
 pub use completion::{CompletionRequest, Completions, FunctionCompleter, completer, completer_of};
-pub use context::{ClientFacts, RequestContext, TraceContext, WeakRequestContext};
+pub use context::{ClientFacts, RequestContext, WeakRequestContext};
 pub use engine::call::{
     Apart, Asked, AskedQuestion, BoxFuture, CallEvent, CallExecutor, CallOutcome, CallReply, PreparedCall, RunFuture,
     RunningCall, Settled, StoredCall, Taken,
@@ -86,9 +88,11 @@ pub use random::id as random_id;
 pub use resource::{ReadRequest, Resource, ResourceReply, ResourceTemplate};
 pub use server::{Handshake, Offer, RegistrationError, Server, ServerBuilder};
 pub use task::{TaskOffer, TaskStart};
+pub use telemetry::{Held, Meter, Open};
 #[cfg(feature = "schemars")]
 pub use tool::Structured;
 pub use tool::{IntoToolReply, NoArguments, Tool, ToolReply};
+pub use trace::TraceContext;
 pub use uri_template::{
     MAX_TEMPLATE_BYTES, MAX_TEMPLATE_VARIABLES, MAX_URI_BYTES, Specificity, UriTemplate, UriTemplateError,
     VariableValue, Variables,

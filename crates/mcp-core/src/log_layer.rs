@@ -23,6 +23,7 @@ use tracing_subscriber::registry::{LookupSpan, Registry};
 
 use crate::RequestContext;
 use crate::context::CallState;
+use crate::telemetry::AUDIT;
 
 /// The target of the engine's own events and of its spans.
 const OWN: &str = "mcp_core";
@@ -51,13 +52,14 @@ pub struct LogForwarding {
 impl LogForwarding {
     /// Tells the events of these targets and of the modules within them; `my_server` stands for `my_server::files` too.
     ///
-    /// Clients read what is told: name no library that logs what they must not know. `mcp_core` is never told.
+    /// Clients read what is told: name no library that logs what they must not know. `mcp_core` and `mcp.audit` are never
+    /// told.
     pub fn of<T: Into<String>>(targets: impl IntoIterator<Item = T>) -> Self {
         Self { targets: targets.into_iter().map(Into::into).collect() }
     }
 
     fn tells(&self, target: &str) -> bool {
-        !within(target, OWN) && self.targets.iter().any(|named| within(target, named))
+        !within(target, OWN) && !within(target, AUDIT) && self.targets.iter().any(|named| within(target, named))
     }
 }
 

@@ -37,6 +37,7 @@ use crate::protocol::seal::KeyRing;
 use crate::registry::{Registry, Table};
 use crate::resource::{Resource, ResourceTemplate, normalized};
 use crate::store::SessionRecord;
+use crate::telemetry::{self, Meter, Open};
 use crate::tool::{Surroundings, Tool};
 use crate::uri_template::UriTemplateError;
 use crate::{ClientFacts, Principal, random};
@@ -74,6 +75,7 @@ struct Inner {
     closing: CancellationToken,
     root: CancellationToken,
     clock: Clock,
+    meter: Meter,
 }
 
 /// The kinds of things a server offers, as its capabilities tell.
@@ -336,10 +338,12 @@ impl Server {
     pub fn handshake(&self, request: &Request) -> Handshake {
         match self.agree(request) {
             Ok((agreement, result)) => {
+                telemetry::shaken(self, request, Ok(agreement.revision));
                 let response = encode_result(&request.id, &result).unwrap_or_default();
                 Handshake { response, hint: Hint::Ok, agreement: Some(agreement) }
             }
             Err(error) => {
+                telemetry::shaken(self, request, Err(error.code));
                 let response = encode_error(Some(&request.id), &error, false);
                 // Whoever looks for a server of this era has to find that there is none.
                 let hint = if error.code == ErrorCode::UNSUPPORTED_VERSION { Hint::BadRequest } else { Hint::Ok };
@@ -409,6 +413,12 @@ impl Server {
     /// or somebody else's. Which of these, is not told.
     pub fn visit_completed(&self, id: &str, owner: &Principal) -> Result<(), NoSuchVisit> {
         self.0.visits.complete(id, owner)
+    }
+
+    /// What the server counts. Carriers add what the engine does not see.
+    #[must_use]
+    pub fn meter(&self) -> &Meter {
+        &self.0.meter
     }
 
     pub(crate) fn visits(&self) -> &Visits {
@@ -493,10 +503,11 @@ impl Server {
             ..Wants::default()
         };
         let most = self.0.limits.sessions.saturating_add(self.0.limits.subscriptions);
-        let changes =
-            self.0.hub.subscribe(wants, most).map_err(|_| {
-                RpcError::new(ErrorCode::INTERNAL_ERROR, "there are too many sessions; try again later")
-            })?;
+        let changes = self.0.hub.subscribe(wants, most).map_err(|_| {
+            self.meter().refused("sessions");
+            RpcError::new(ErrorCode::INTERNAL_ERROR, "there are too many sessions; try again later")
+        })?;
+        let changes = changes.counted(self.meter().opened(Open::Session));
         Ok(Session::open(
             id,
             principal,

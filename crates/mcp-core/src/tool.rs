@@ -29,6 +29,7 @@ use crate::protocol::schema::{CompiledSchema, SchemaRole, SchemaValidator, mirro
 use crate::registry::{self, Entry, Rendered};
 use crate::server::RegistrationError;
 use crate::task::TaskOffer;
+use crate::telemetry::ToolMeter;
 use crate::{HandlerError, RequestContext};
 
 /// A tool, ready to be registered.
@@ -454,6 +455,7 @@ impl Tool {
             slots,
             arguments: self.check_arguments.then_some(arguments),
             must_structure: self.definition.output_schema.is_some(),
+            counted: ToolMeter::default(),
             result: result.filter(|_| self.check_result),
             task: self.task,
             definition: self.definition,
@@ -501,6 +503,7 @@ pub(crate) struct ToolEntry {
     /// An output schema is advertised, so a success has to carry structured content.
     pub(crate) must_structure: bool,
     pub(crate) task: Option<TaskOffer>,
+    pub(crate) counted: ToolMeter,
     rendered: Rendered,
 }
 

@@ -33,6 +33,17 @@ pub enum Era {
     Modern,
 }
 
+impl Era {
+    /// The era's name, for people: `legacy` or `modern`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Legacy => "legacy",
+            Self::Modern => "modern",
+        }
+    }
+}
+
 /// What a revision has and lacks; one row each.
 #[derive(Debug)]
 #[non_exhaustive]

@@ -43,6 +43,7 @@ behaviours! {
     tasks_asking,
     tasks_notices,
     tasks_owners,
+    telemetry,
     tools,
     visits,
 }

@@ -361,7 +361,7 @@ async fn a_blocking_tool_runs_beside_others(lane: Lane) {
 async fn the_context_tells_who_asks_and_how(lane: Lane) {
     let tool = Tool::typed("who", |_: NoArguments, context: RequestContext| async move {
         let info = context.client_info().map(|info| info.name);
-        let trace = context.trace().traceparent.clone();
+        let trace = context.trace().parent_id().map(ToOwned::to_owned);
         Ok::<_, HandlerError>(format!("{} {} {info:?} {trace:?}", context.principal().subject(), context.revision()))
     });
     let server = Server::builder("s", "1").tool(tool).build().unwrap();
@@ -369,9 +369,9 @@ async fn the_context_tells_who_asks_and_how(lane: Lane) {
         let host = lane.host(&server);
         for name in ["ann", "bob"] {
             let client = host.connect_as(mcp_tests::Profile::named(name)).await;
-            let params = json!({ "name": "who", "_meta": { "traceparent": "00-1-2-03" } });
+            let params = json!({ "name": "who", "_meta": { "traceparent": format!("00-{:032x}-{:016x}-01", 7, 9) } });
             let reply = client.request("tools/call", params).await;
-            let expected = format!("{name} {} Some({name:?}) Some(\"00-1-2-03\")", lane.revision());
+            let expected = format!("{name} {} Some({name:?}) Some(\"0000000000000009\")", lane.revision());
             assert_eq!(reply.tool_text(), expected);
         }
     }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_core::Stream;
-use mcp_wire::{RpcError, encode_error};
+use mcp_wire::{ErrorCode, RpcError, encode_error};
 use tokio_util::sync::CancellationToken;
 
 use super::hub::Listening;
@@ -22,6 +22,7 @@ use super::peer::InFlight;
 use super::worker::{self, BoxFuture, drop_caught, panic_text, poll_caught};
 use crate::context::CallState;
 use crate::protocol::rejection::Hint;
+use crate::telemetry::{Observed, Outcome};
 
 /// One thing the server says. Frames are encoded JSON without raw line breaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,11 +48,13 @@ pub struct Exchange {
     kind: Kind,
     /// The place in the peer's table of requests under way.
     in_flight: Option<InFlight>,
+    /// Whoever is told what becomes of it.
+    observed: Option<Box<Observed>>,
 }
 
 enum Kind {
     Done,
-    Ready(Outbound),
+    Ready(Outbound, Outcome),
     Call(Call),
     Listen(Listening),
 }
@@ -72,11 +75,26 @@ struct Call {
 impl Exchange {
     /// Nothing is said in reply (notifications, responses).
     pub(crate) fn silent() -> Self {
-        Self { kind: Kind::Done, in_flight: None }
+        Self::of(Kind::Done, None)
     }
 
     pub(crate) fn ready(frame: Bytes, hint: Hint) -> Self {
-        Self { kind: Kind::Ready(Outbound::Response(frame, hint)), in_flight: None }
+        Self::of(Kind::Ready(Outbound::Response(frame, hint), Outcome::Ok), None)
+    }
+
+    /// As [`Self::ready`], with the frame of an error.
+    pub(crate) fn failed(frame: Bytes, hint: Hint, code: ErrorCode) -> Self {
+        Self::of(Kind::Ready(Outbound::Response(frame, hint), Outcome::Error(code)), None)
+    }
+
+    fn of(kind: Kind, in_flight: Option<InFlight>) -> Self {
+        Self { kind, in_flight, observed: None }
+    }
+
+    /// Tells whoever listens what becomes of it.
+    pub(crate) fn observed(mut self, observed: Option<Box<Observed>>) -> Self {
+        self.observed = observed;
+        self
     }
 
     pub(crate) fn call(
@@ -86,11 +104,11 @@ impl Exchange {
         in_flight: Option<InFlight>,
     ) -> Self {
         let call = Call { running: Some(running), polled: false, state, on_panic, response: None };
-        Self { kind: Kind::Call(call), in_flight }
+        Self::of(Kind::Call(call), in_flight)
     }
 
     pub(crate) fn listen(listening: Listening, in_flight: Option<InFlight>) -> Self {
-        Self { kind: Kind::Listen(listening), in_flight }
+        Self::of(Kind::Listen(listening), in_flight)
     }
 
     /// Whether nothing more will be said. Over from the start is the exchange of a message that is owed no answer: a
@@ -107,11 +125,14 @@ impl Exchange {
 
     /// The response, if nothing else is left to say and it is at hand.
     pub(crate) fn take_response(&mut self) -> Option<Bytes> {
-        if !matches!(self.kind, Kind::Ready(Outbound::Response(..))) {
+        if !matches!(self.kind, Kind::Ready(Outbound::Response(..), _)) {
             return None;
         }
         match std::mem::replace(&mut self.kind, Kind::Done) {
-            Kind::Ready(Outbound::Response(frame, _)) => Some(frame),
+            Kind::Ready(Outbound::Response(frame, _), outcome) => {
+                self.came_to(outcome);
+                Some(frame)
+            }
             _ => None,
         }
     }
@@ -122,20 +143,22 @@ impl Exchange {
     }
 
     /// The response that refuses this request instead of serving it; `None` when none is owed.
-    pub(crate) fn refuse(self, error: &RpcError) -> Option<Bytes> {
+    pub(crate) fn refuse(mut self, error: &RpcError) -> Option<Bytes> {
         let id = match &self.kind {
             Kind::Call(call) => &call.state.id,
             Kind::Listen(listening) => listening.id(),
-            Kind::Done | Kind::Ready(_) => return None,
+            Kind::Done | Kind::Ready(..) => return None,
         };
-        Some(encode_error(Some(id), error, false))
+        let frame = encode_error(Some(id), error, false);
+        self.came_to(Outcome::Error(error.code));
+        Some(frame)
     }
 
     /// Is cancelled with the call, so that whoever waits for something else on its behalf can stop.
     pub(crate) fn cancellation(&self) -> Option<CancellationToken> {
         match &self.kind {
             Kind::Call(call) => Some(call.state.cancellation.token().clone()),
-            Kind::Listen(_) | Kind::Done | Kind::Ready(_) => None,
+            Kind::Listen(_) | Kind::Done | Kind::Ready(..) => None,
         }
     }
 
@@ -146,6 +169,13 @@ impl Exchange {
         }
         self.kind = Kind::Done;
         self.in_flight = None;
+        self.observed = None;
+    }
+
+    fn came_to(&mut self, outcome: Outcome) {
+        if let Some(mut observed) = self.observed.take() {
+            observed.end(outcome);
+        }
     }
 }
 
@@ -156,14 +186,26 @@ impl Stream for Exchange {
         let this = &mut *self;
         let item = match &mut this.kind {
             Kind::Done => return Poll::Ready(None),
-            Kind::Ready(_) => match std::mem::replace(&mut this.kind, Kind::Done) {
-                Kind::Ready(item) => Some(item),
+            Kind::Ready(..) => match std::mem::replace(&mut this.kind, Kind::Done) {
+                Kind::Ready(item, outcome) => {
+                    this.came_to(outcome);
+                    Some(item)
+                }
                 _ => None,
             },
-            Kind::Call(call) => std::task::ready!(call.poll_next(context)),
+            Kind::Call(call) => {
+                std::task::ready!(Observed::within(this.observed.as_deref(), || call.poll_next(context)))
+            }
             Kind::Listen(listening) => std::task::ready!(listening.poll_next(context)),
         };
         if matches!(item, None | Some(Outbound::Response(..))) {
+            if item.is_some() && this.observed.is_some() {
+                let outcome = match &this.kind {
+                    Kind::Call(call) => call.state.attempt().outcome,
+                    Kind::Done | Kind::Ready(..) | Kind::Listen(_) => Outcome::Ok,
+                };
+                this.came_to(outcome);
+            }
             this.end();
         }
         Poll::Ready(item)
@@ -182,7 +224,7 @@ impl fmt::Debug for Exchange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match &self.kind {
             Kind::Done => "over",
-            Kind::Ready(_) => "ready",
+            Kind::Ready(..) => "ready",
             Kind::Call(_) => "call",
             Kind::Listen(_) => "listen",
         };

@@ -18,6 +18,7 @@ use super::bus::Abroad;
 use super::exchange::Outbound;
 use super::worker::{BoxFuture, panic_text, poll_caught};
 use crate::protocol::rejection::Hint;
+use crate::telemetry::Held;
 
 /// What changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,7 +160,7 @@ impl Hub {
             state.of_named.insert(key);
         }
         drop(state);
-        Ok(Subscription { hub: Arc::clone(self), key, subscriber })
+        Ok(Subscription { hub: Arc::clone(self), key, subscriber, counted: None })
     }
 
     /// Marks a change with everyone who wants to know, in other processes too.
@@ -209,9 +210,17 @@ pub(crate) struct Subscription {
     hub: Arc<Hub>,
     key: u64,
     subscriber: Arc<Subscriber>,
+    /// Counts it for as long as it is there.
+    counted: Option<Held>,
 }
 
 impl Subscription {
+    /// Counts as this while it lasts.
+    pub(crate) fn counted(mut self, held: Held) -> Self {
+        self.counted = Some(held);
+        self
+    }
+
     pub(crate) fn subscriber(&self) -> &Arc<Subscriber> {
         &self.subscriber
     }

@@ -19,6 +19,9 @@ use crate::context::CallState;
 use crate::methods::{self, Incoming};
 use crate::protocol::admit::{self, Carrier, Classified, Legacy, Modern, ModernMessage, Pipe, Split};
 use crate::protocol::rejection::{self, Rejection};
+use crate::telemetry::{self, Observed, Seen};
+use crate::tool::ToolEntry;
+use crate::trace::TraceContext;
 use crate::{ClientFacts, Principal, Server};
 
 /// Where the messages of a peer come from.
@@ -80,7 +83,7 @@ impl Peer {
         match message.split() {
             Split::Modern(message) => self.modern(message, carrier),
             Split::Legacy(message) => self.legacy(message, carrier),
-            Split::Refused(rejection) => refused(&rejection, self.revision()),
+            Split::Refused(rejection) => refused(&self.server, &rejection, self.revision()),
         }
     }
 
@@ -95,27 +98,46 @@ impl Peer {
         };
         let registry = self.server.registry();
         let tool = methods::tool_of(&registry, &request, self.server.access(), &self.principal);
-        let facts = self.server.facts(&request.method, tool.map(|tool| &tool.rules));
-        let admitted = match admit::admit_modern(&request, claim, &facts, &self.principal, carrier) {
-            Ok(admitted) => admitted,
-            Err(rejection) => return refused(&rejection, Some(Revision::NEWEST)),
-        };
-        let Request { id, method, params } = request;
-        methods::serve(Incoming {
-            server: self.server.clone(),
-            principal: self.principal.clone(),
-            revision: admitted.revision,
-            client: admitted.client,
-            id,
-            method,
-            params,
-            tool: tool.cloned(),
-            log_level: admitted.log_level,
-            progress_token: admitted.progress_token,
-            session: None,
-            ids: self.ids().cloned(),
-            streaming: carrier.streams(),
-        })
+        let trace = TraceContext::received(&request.params, carrier);
+        let observed = self.observe(&request, Revision::NEWEST, tool, &trace, carrier);
+        let exchange = Observed::within(observed.as_deref(), || {
+            let facts = self.server.facts(&request.method, tool.map(|tool| &tool.rules));
+            let admitted = match admit::admit_modern(&request, claim, &facts, &self.principal, carrier) {
+                Ok(admitted) => admitted,
+                Err(rejection) => return refused(&self.server, &rejection, Some(Revision::NEWEST)),
+            };
+            let Request { id, method, params } = request;
+            methods::serve(Incoming {
+                server: self.server.clone(),
+                principal: self.principal.clone(),
+                revision: admitted.revision,
+                client: admitted.client,
+                id,
+                method,
+                params,
+                tool: tool.cloned(),
+                trace,
+                log_level: admitted.log_level,
+                progress_token: admitted.progress_token,
+                session: None,
+                ids: self.ids().cloned(),
+                streaming: carrier.streams(),
+            })
+        });
+        exchange.observed(observed)
+    }
+
+    /// Begins to tell of a request, if somebody listens.
+    fn observe(
+        &self,
+        request: &Request,
+        revision: Revision,
+        tool: Option<&Arc<ToolEntry>>,
+        trace: &TraceContext,
+        carrier: &dyn Carrier,
+    ) -> Option<Box<Observed>> {
+        let (server, principal) = (&self.server, &self.principal);
+        Observed::begin(&Seen { server, principal, request, revision, tool, trace, carrier })
     }
 
     fn legacy(&self, message: Legacy, carrier: &dyn Carrier) -> Exchange {
@@ -145,34 +167,43 @@ impl Peer {
             }
             (None, Inner::Single(revision)) => {
                 let error = rejection::unsupported_version(revision.as_str(), self.server.revisions());
-                return refused(&Rejection::bad_request(Some(request.id), error), Some(*revision));
+                return refused(&self.server, &Rejection::bad_request(Some(request.id), error), Some(*revision));
             }
             (None, _) if request.method == Method::Ping => (Revision::NEWEST_LEGACY, ClientFacts::default()),
-            (None, _) => return refused(&Legacy { message: Message::Request(request) }.without_session(), None),
+            (None, _) => {
+                let rejection = Legacy { message: Message::Request(request) }.without_session();
+                return refused(&self.server, &rejection, None);
+            }
         };
         let registry = self.server.registry();
         let tool = methods::tool_of(&registry, &request, self.server.access(), &self.principal);
-        let facts = self.server.facts(&request.method, tool.map(|tool| &tool.rules));
-        let progress_token = match admit::admit_legacy(&request, revision, &client, &facts, &self.principal) {
-            Ok(token) => token,
-            Err(rejection) => return refused(&rejection, Some(revision)),
-        };
-        let Request { id, method, params } = request;
-        methods::serve(Incoming {
-            server: self.server.clone(),
-            principal: self.principal.clone(),
-            revision,
-            client,
-            id,
-            method,
-            params,
-            tool: tool.cloned(),
-            log_level: None,
-            progress_token,
-            session: session.cloned(),
-            ids: self.ids().cloned(),
-            streaming: carrier.streams(),
-        })
+        let trace = TraceContext::received(&request.params, carrier);
+        let observed = self.observe(&request, revision, tool, &trace, carrier);
+        let exchange = Observed::within(observed.as_deref(), || {
+            let facts = self.server.facts(&request.method, tool.map(|tool| &tool.rules));
+            let progress_token = match admit::admit_legacy(&request, revision, &client, &facts, &self.principal) {
+                Ok(token) => token,
+                Err(rejection) => return refused(&self.server, &rejection, Some(revision)),
+            };
+            let Request { id, method, params } = request;
+            methods::serve(Incoming {
+                server: self.server.clone(),
+                principal: self.principal.clone(),
+                revision,
+                client,
+                id,
+                method,
+                params,
+                tool: tool.cloned(),
+                trace,
+                log_level: None,
+                progress_token,
+                session: session.cloned(),
+                ids: self.ids().cloned(),
+                streaming: carrier.streams(),
+            })
+        });
+        exchange.observed(observed)
     }
 
     /// The handshake of a connection. Over other scopes the carrier opens the session: see [`Server::handshake`].
@@ -185,7 +216,8 @@ impl Peer {
         if let Some(agreement) = handshake.agreement {
             if session.get().is_some() {
                 let error = RpcError::new(ErrorCode::INVALID_REQUEST, "this connection is initialized already");
-                return refused(&Rejection::in_band(Some(request.id.clone()), error), self.revision());
+                let rejection = Rejection::in_band(Some(request.id.clone()), error);
+                return refused(&self.server, &rejection, self.revision());
             }
             match self.server.new_session(self.principal.clone(), agreement, Arc::clone(ids)) {
                 Ok(opened) => {
@@ -193,7 +225,7 @@ impl Peer {
                     let _ = session.set(opened);
                 }
                 Err(error) => {
-                    return refused(&Rejection::in_band(Some(request.id.clone()), error), None);
+                    return refused(&self.server, &Rejection::in_band(Some(request.id.clone()), error), None);
                 }
             }
         }
@@ -274,11 +306,12 @@ impl fmt::Debug for Peer {
 }
 
 /// The exchange that refuses a message.
-pub(crate) fn refused(rejection: &Rejection, revision: Option<Revision>) -> Exchange {
+pub(crate) fn refused(server: &Server, rejection: &Rejection, revision: Option<Revision>) -> Exchange {
+    telemetry::refused(server, rejection);
     // Before a revision is known, the newest way of leaving an unreadable id out is understood by all.
     let null_id = revision.is_some_and(|revision| !revision.rules().error_without_id);
     let frame = encode_error(rejection.id.as_ref(), &rejection.error, null_id);
-    Exchange::ready(frame, rejection.hint.clone())
+    Exchange::failed(frame, rejection.hint.clone(), rejection.error.code)
 }
 
 /// The requests of one peer that are under way.

@@ -156,7 +156,7 @@ async fn answer_in_place(state: &CallState, session: &Session, questions: Vec<Op
         let (id, answer) = session.request_client().map_err(|full| Halt::Rpc(internal(full.to_string())))?;
         let guard = Awaited { session, id };
         let params = named_visit(state, session, &question.params).map_err(Halt::Rpc)?;
-        let params = params.unwrap_or_else(|| question.params.clone());
+        let params = traced(state, params.unwrap_or_else(|| question.params.clone()))?;
         let frame = encode_request(&guard.id, question.method, &params).map_err(|error| {
             tracing::error!(%error, "a request to the client could not be encoded");
             Halt::Rpc(RpcError::internal())
@@ -176,6 +176,26 @@ async fn answer_in_place(state: &CallState, session: &Session, questions: Vec<Op
         }
     }
     Ok(())
+}
+
+/// The parameters with the trace of the call in their `_meta`: what the client does for them belongs to it. Modern questions
+/// travel in the answer to the client's own request, whose trace it knows.
+fn traced(state: &CallState, params: RawJson) -> Result<RawJson, Halt> {
+    if state.trace.is_empty() {
+        return Ok(params);
+    }
+    let with_trace = || {
+        let mut members: serde_json::Map<String, serde_json::Value> = params.parse()?;
+        let meta = members.entry("_meta").or_insert_with(|| json!({}));
+        if let (Some(meta), serde_json::Value::Object(trace)) = (meta.as_object_mut(), json!(state.trace)) {
+            meta.extend(trace);
+        }
+        RawJson::from_serialize(&members)
+    };
+    with_trace().map_err(|error| {
+        tracing::error!(%error, "a request to the client could not be encoded");
+        Halt::Rpc(RpcError::internal())
+    })
 }
 
 async fn wait_until(

@@ -21,11 +21,13 @@ use mcp_wire::{
 use tokio::sync::mpsc::error::{TryRecvError, TrySendError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinSet;
+use tracing::Instrument;
 
 use super::exchange::{Exchange, Outbound};
 use super::peer::Peer;
 use super::sessions::Session;
 use crate::protocol::admit::Classified;
+use crate::telemetry;
 use crate::{Principal, Server};
 
 /// Serves an anonymous client over a transport until either side ends it: see [`Connection::serve`].
@@ -85,6 +87,12 @@ impl Connection {
     /// # Errors
     /// When the transport failed. If it was writing that failed, everything was cancelled at once.
     pub async fn serve<T: Transport>(self, transport: T) -> Result<(), TransportError> {
+        let _counted = self.server.meter().opened(telemetry::Open::Connection);
+        let span = tracing::info_span!(target: "mcp_core", "mcp.connection", network.transport = "pipe");
+        self.serve_until_end(transport).instrument(span).await
+    }
+
+    async fn serve_until_end<T: Transport>(self, transport: T) -> Result<(), TransportError> {
         let (reader, writer) = transport.split();
         let (outbound, queue) = mpsc::channel(QUEUE);
         let mut writing = pin!(write(writer, queue));
@@ -272,6 +280,7 @@ impl Open {
         }
         let room = Arc::clone(&self.room).try_acquire_owned();
         let (Ok(room), true) = (room, reply.is_held()) else {
+            self.server.meter().refused("in_flight");
             let text = "too much is under way on this connection; send more when something has ended";
             return exchange.refuse(&RpcError::new(ErrorCode::INTERNAL_ERROR, text));
         };

@@ -13,6 +13,8 @@ mod resources;
 mod subscriptions;
 pub(crate) mod tools;
 
+pub(crate) use self::resources::registered_address;
+
 use std::future::Future;
 use std::sync::{Arc, Mutex};
 
@@ -25,7 +27,7 @@ use serde_json::json;
 use tracing::{Instrument, Span};
 
 use crate::access::{Access, Action, Item};
-use crate::context::{Attempt, CallState, Cancellation, TraceContext};
+use crate::context::{Attempt, CallState, Cancellation};
 use crate::engine::exchange::{Exchange, Finished, Outbox};
 use crate::engine::peer::{Ids, Interruptible, refused};
 use crate::engine::rounds::{Halt, Subject};
@@ -37,7 +39,9 @@ use crate::protocol::finish::{Dress, ResultType, response};
 use crate::protocol::rejection::{Hint, Rejection, lacking_scope, missing_capability};
 use crate::protocol::seal;
 use crate::registry::Registry;
+use crate::telemetry::Outcome;
 use crate::tool::ToolEntry;
+use crate::trace::TraceContext;
 use crate::{ClientFacts, Principal, RequestContext, Server};
 
 /// An admitted request.
@@ -51,6 +55,7 @@ pub(crate) struct Incoming {
     pub(crate) params: Box<Params>,
     /// The tool that is called, as it was when the request was admitted.
     pub(crate) tool: Option<Arc<ToolEntry>>,
+    pub(crate) trace: TraceContext,
     pub(crate) log_level: Option<LoggingLevel>,
     pub(crate) progress_token: Option<ProgressToken>,
     pub(crate) session: Option<Session>,
@@ -122,7 +127,7 @@ impl Incoming {
     }
 
     fn refuse(&self, error: RpcError, hint: Hint) -> Exchange {
-        refused(&Rejection { id: Some(self.id.clone()), error, hint }, Some(self.revision))
+        refused(&self.server, &Rejection { id: Some(self.id.clone()), error, hint }, Some(self.revision))
     }
 
     /// Whether the caller sees an item; what it does not see is not there.
@@ -153,7 +158,10 @@ impl Incoming {
         };
         let in_flight = match self.ids.as_ref().map(|ids| ids.enter(&self.id)).transpose() {
             Ok(in_flight) => in_flight,
-            Err(error) => return self.fail(error),
+            Err(error) => {
+                self.server.meter().refused("in_flight");
+                return self.fail(error);
+            }
         };
         let scope = match &self.session {
             Some(session) => session.ended(),
@@ -165,7 +173,7 @@ impl Incoming {
             principal: self.principal,
             revision: self.revision,
             client: self.client,
-            trace: trace(&self.params),
+            trace: self.trace,
             params: self.params,
             log_level: self.log_level,
             progress_token: self.progress_token,
@@ -216,8 +224,7 @@ impl Incoming {
 
 /// The span that a call runs in, which costs nothing where nobody traces.
 fn span_of(subject: &Subject, state: &Arc<CallState>) -> Span {
-    let (method, target) = (subject.method.as_str(), subject.target.as_str());
-    let span = tracing::info_span!(target: "mcp_core", "mcp.call", method, target);
+    let span = tracing::info_span!(target: "mcp_core", "mcp.call", mcp.method.name = subject.method.as_str());
     #[cfg(feature = "log-forwarding")]
     crate::log_layer::tie(&span, state);
     #[cfg(not(feature = "log-forwarding"))]
@@ -271,6 +278,7 @@ impl CallState {
 
     /// The frame of a result that asks the client to come back with answers.
     fn asked(&self, result: &InputRequiredResult) -> Finished {
+        self.attempt().outcome = Outcome::InputRequired;
         match response(&self.id, &Dress { result_type: ResultType::InputRequired, ..self.dress() }, result) {
             Ok(frame) => (frame, Hint::Ok),
             Err(error) => {
@@ -283,6 +291,7 @@ impl CallState {
     /// The frame of an error.
     pub(crate) fn failed(&self, error: &RpcError, hint: Hint) -> Finished {
         let frame: Bytes = encode_error(Some(&self.id), error, false);
+        self.attempt().outcome = Outcome::Error(error.code);
         (frame, hint)
     }
 
@@ -292,8 +301,13 @@ impl CallState {
             Halt::InputRequired(result) => self.asked(&result),
             Halt::Rpc(error) => self.failed(&error, Hint::Ok),
             Halt::Fault(fault) => {
+                let is_cancelled = matches!(fault, Fault::Cancelled);
                 let (error, hint) = self.error_of(fault);
-                self.failed(&error, hint)
+                let finished = self.failed(&error, hint);
+                if is_cancelled {
+                    self.attempt().outcome = Outcome::Cancelled;
+                }
+                finished
             }
             Halt::Parked(_) => {
                 tracing::error!("the owner of a call answered its request with what the call has to ask");
@@ -329,14 +343,5 @@ impl CallState {
             }
             Fault::NotFound | Fault::Unanswered => (RpcError::internal(), Hint::Ok),
         }
-    }
-}
-
-fn trace(params: &Params) -> TraceContext {
-    let text = |member: &Option<RawJson>| member.as_ref().and_then(RawJson::text).map(std::borrow::Cow::into_owned);
-    TraceContext {
-        traceparent: text(&params.keys.traceparent),
-        tracestate: text(&params.keys.tracestate),
-        baggage: text(&params.keys.baggage),
     }
 }

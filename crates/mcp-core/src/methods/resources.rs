@@ -18,7 +18,8 @@ use crate::engine::rounds::{self, Halt, Subject};
 use crate::engine::worker::Deadline;
 use crate::handler::{Fault, ResourceHandler};
 use crate::protocol::rejection::Hint;
-use crate::resource::{ReadRequest, normalized, text_member};
+use crate::registry::Registry;
+use crate::resource::{ReadRequest, TemplateEntry, normalized, text_member};
 use crate::uri_template::Variables;
 use crate::{HandlerError, RequestContext};
 
@@ -97,25 +98,50 @@ fn find(request: &Incoming, uri: &str) -> Result<Found, RpcError> {
             hints: resource.hints,
         });
     }
-    let mut best = None;
-    for template in registry.templates.iter() {
-        let Some(variables) = template.template.matches(uri) else { continue };
-        if !request.sees(Item::Template(&template.definition.uri_template)) {
-            continue;
-        }
-        let specificity = template.template.specificity();
-        // The first registered wins among equals.
-        if best.as_ref().is_none_or(|(known, _, _)| specificity > *known) {
-            best = Some((specificity, template, variables));
-        }
-    }
-    let (_, template, variables) = best.ok_or_else(|| missing(uri, rules))?;
+    let found = best_template(&registry, |item| request.sees(item), uri);
+    let (template, variables) = found.ok_or_else(|| missing(uri, rules))?;
     Ok(Found {
         key,
         handler: Arc::clone(&template.handler),
         request: ReadRequest::new(uri.to_owned(), variables, template.definition.mime_type.clone()),
         hints: template.hints,
     })
+}
+
+/// The most specific template that matches, of those that are seen. The first registered wins among equals.
+fn best_template<'a>(
+    registry: &'a Registry,
+    sees: impl Fn(Item<'_>) -> bool,
+    uri: &str,
+) -> Option<(&'a TemplateEntry, Variables)> {
+    let mut best = None;
+    for template in registry.templates.iter() {
+        let Some(variables) = template.template.matches(uri) else { continue };
+        if !sees(Item::Template(&template.definition.uri_template)) {
+            continue;
+        }
+        let specificity = template.template.specificity();
+        if best.as_ref().is_none_or(|(known, _, _)| specificity > *known) {
+            best = Some((specificity, &**template, variables));
+        }
+    }
+    best.map(|(_, template, variables)| (template, variables))
+}
+
+/// The address as it is registered, or the template behind it: it holds nothing that a client made up.
+pub(crate) fn registered_address(
+    registry: &Registry,
+    sees: impl Fn(Item<'_>) -> bool,
+    uri: &str,
+    key: &str,
+) -> Option<String> {
+    if !sees(Item::Resource(key)) {
+        return None;
+    }
+    match registry.resources.get(key) {
+        Some(resource) => Some(resource.definition.uri.clone()),
+        None => best_template(registry, sees, uri).map(|(template, _)| template.definition.uri_template.clone()),
+    }
 }
 
 fn missing(uri: &str, rules: &Rules) -> RpcError {

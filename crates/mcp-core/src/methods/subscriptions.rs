@@ -21,6 +21,7 @@ use crate::extension::Extension;
 use crate::protocol::finish::{Dress, response};
 use crate::protocol::rejection::{Hint, missing_capability};
 use crate::resource::normalized;
+use crate::telemetry::Open;
 use crate::{OwnerKey, Server};
 
 pub(super) fn listen(request: Incoming) -> Exchange {
@@ -92,8 +93,10 @@ pub(super) fn listen(request: Incoming) -> Exchange {
     let most = limits.sessions.saturating_add(limits.subscriptions);
     let Ok(subscription) = request.server.hub().subscribe(wants, most) else {
         let error = RpcError::new(ErrorCode::INTERNAL_ERROR, "there are too many subscriptions; try again later");
+        request.server.meter().refused("subscriptions");
         return request.fail(error);
     };
+    let subscription = subscription.counted(request.server.meter().opened(Open::Subscription));
     if let Some(in_flight) = &in_flight {
         in_flight.reaches(Interruptible::Listen(subscription.subscriber().clone()));
     }

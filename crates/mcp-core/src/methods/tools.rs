@@ -21,6 +21,7 @@ use crate::handler::Fault;
 use crate::layer;
 use crate::protocol::schema::Violation;
 use crate::resource::text_member;
+use crate::telemetry::Outcome;
 use crate::tool::{ToolEntry, ToolReply};
 use crate::{HandlerError, RequestContext};
 
@@ -70,6 +71,9 @@ async fn run(context: RequestContext, call: Call, tool: Arc<ToolEntry>) -> Finis
     };
     match concluded {
         Ok(reply) => {
+            if reply.is_error {
+                state.attempt().outcome = Outcome::ToolError;
+            }
             let mut result = reply.into_result();
             let meta = result.meta.take();
             result.for_rules(state.rules());

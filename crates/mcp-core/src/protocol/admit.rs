@@ -5,6 +5,7 @@
 //! Spec: 2026-07-28 basic/versioning, "Protocol Version Negotiation"; basic/transports/streamable-http, "Standard Headers"
 
 use std::borrow::Cow;
+use std::net::IpAddr;
 
 use mcp_wire::capability::{ClientCapabilities, ClientCapability};
 use mcp_wire::params::{self, Params};
@@ -17,6 +18,7 @@ use mcp_wire::{
 use super::rejection::{self, Hint, Rejection};
 use super::schema::MirroredParameter;
 use crate::extension::Served;
+use crate::trace::TraceContext;
 use crate::{ClientFacts, Principal};
 
 /// A message whose era is decided.
@@ -232,6 +234,16 @@ pub trait Carrier {
 
     /// Whether notices and requests can be brought to the client before the response.
     fn streams(&self) -> bool;
+
+    /// The trace that a message belongs to which says nothing of it itself. Default: none.
+    fn trace(&self) -> TraceContext {
+        TraceContext::default()
+    }
+
+    /// Where the client is, as far as the carrier vouches for it; told to audits and traces alone. Default: unknown.
+    fn client(&self) -> Option<IpAddr> {
+        None
+    }
 }
 
 /// A carrier without headers.

@@ -28,6 +28,7 @@ use crate::protocol::seal::{KeyRing, StateKey};
 use crate::registry::Registry;
 use crate::resource::{Resource, ResourceTemplate};
 use crate::store::NoticeBus;
+use crate::telemetry::Meter;
 use crate::tool::{Surroundings, Tool};
 
 impl Server {
@@ -251,6 +252,7 @@ impl ServerBuilder {
         fill(&mut registry.resources, parts.resources, Resource::compile)?;
         fill(&mut registry.templates, parts.templates, ResourceTemplate::compile)?;
         fill(&mut registry.prompts, parts.prompts, Prompt::compile)?;
+        let meter = Meter::new(extensions.method_names());
         let offers = Offers {
             tools: self.offers.tools || !registry.tools.is_empty(),
             resources: self.offers.resources || !registry.resources.is_empty() || !registry.templates.is_empty(),
@@ -302,6 +304,7 @@ impl ServerBuilder {
             closing: CancellationToken::new(),
             root: CancellationToken::new(),
             clock: Clock::start(),
+            meter,
         })))
     }
 }

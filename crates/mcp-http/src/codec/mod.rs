@@ -4,6 +4,8 @@
 //! Invariants: nothing here awaits, spawns, reads a clock or panics on a peer's input.
 
 pub mod accept;
+#[cfg(feature = "server")]
+pub mod forwarded;
 pub mod mirror;
 pub mod origin;
 pub mod sse;

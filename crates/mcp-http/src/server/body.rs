@@ -15,7 +15,7 @@ use futures_core::Stream;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
-use mcp_core::{Exchange, Outbound};
+use mcp_core::{Exchange, Held, Outbound};
 use tokio::time::{Instant, Sleep};
 
 use super::in_flight::Counted;
@@ -223,12 +223,14 @@ pub(super) struct Pulse {
     interval: Duration,
     timer: Option<Pin<Box<Sleep>>>,
     end: Option<Pin<Box<Sleep>>>,
+    /// Counts the stream while it lasts.
+    _open: Held,
 }
 
 impl Pulse {
     /// Shows life at every `interval`, for as long as is `left`.
-    pub(super) fn new(interval: Duration, left: Option<Duration>) -> Self {
-        Self { interval, timer: None, end: left.map(|left| Box::pin(tokio::time::sleep(left))) }
+    pub(super) fn new(interval: Duration, left: Option<Duration>, open: Held) -> Self {
+        Self { interval, timer: None, end: left.map(|left| Box::pin(tokio::time::sleep(left))), _open: open }
     }
 
     /// Whether nothing more may be said; if not, whoever polls is woken then.

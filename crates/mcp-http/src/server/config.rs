@@ -10,6 +10,7 @@ use mcp_auth::{AuthProvider, ProtectedResource};
 use mcp_core::store::{AnswerRoute, EventStore, SessionStore};
 
 use super::legacy::SharedStores;
+use crate::codec::forwarded::TrustedProxies;
 use crate::codec::origin::{AllowedHosts, AllowedOrigins};
 
 /// The choices of an endpoint. An [`AuthProvider`] has to be named, [`Anonymous`](mcp_auth::Anonymous) included.
@@ -26,6 +27,7 @@ pub struct HttpConfig {
     pub(crate) pair: Option<PairPaths>,
     pub(crate) public_prefix: String,
     pub(crate) health: bool,
+    pub(crate) proxies: TrustedProxies,
     pub(crate) max_in_flight: usize,
     pub(crate) max_in_flight_per_caller: usize,
     pub(crate) max_body_bytes: usize,
@@ -61,6 +63,7 @@ impl HttpConfig {
             pair: None,
             public_prefix: String::new(),
             health: false,
+            proxies: TrustedProxies::default(),
             max_in_flight: 1024,
             max_in_flight_per_caller: 256,
             max_body_bytes: 16 * 1024 * 1024,
@@ -141,6 +144,14 @@ impl HttpConfig {
     /// (`/readyz`: 200, and 503 once a shutdown has begun). Default: neither path is served.
     pub fn health(mut self) -> Self {
         self.health = true;
+        self
+    }
+
+    /// Believes these proxies when they say for whom they ask. Default: none is believed. What they say is the client's address
+    /// for providers ([`AuthRequest::peer`](mcp_auth::AuthRequest::peer)), audits and traces. Of the address under which
+    /// clients call nobody is believed: that is [`Self::public_prefix`] and [`Self::protected_resource`].
+    pub fn trusted_proxies(mut self, proxies: TrustedProxies) -> Self {
+        self.proxies = proxies;
         self
     }
 

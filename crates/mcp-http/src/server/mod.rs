@@ -18,4 +18,5 @@ pub use listen::{ListenError, Listener};
 pub use listen::{Tls, TlsError};
 pub use service::HttpService;
 
+pub use crate::codec::forwarded::{NoNetwork, TrustedProxies};
 pub use crate::codec::origin::{AllowedHosts, AllowedOrigins, InvalidEntry};

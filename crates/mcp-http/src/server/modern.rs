@@ -6,6 +6,7 @@
 //! Spec: 2026-07-28 basic/transports/streamable-http
 
 use std::future::poll_fn;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::task::Poll;
 
@@ -13,12 +14,12 @@ use futures_core::Stream;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use mcp_auth::AuthError;
 use mcp_core::schema::MirroredParameter;
-use mcp_core::{Carrier, Classified, Exchange, Head, Hint, Modern, Outbound, Principal, Scope, Target};
+use mcp_core::{Carrier, Classified, Exchange, Head, Hint, Modern, Outbound, Principal, Scope, Target, TraceContext};
 use mcp_wire::RawJson;
 
 use super::body::{HttpBody, event_stream};
 use super::guard::{MIRRORED, PROTOCOL_VERSION, empty, json};
-use super::service::Shared;
+use super::service::{Sender, Shared};
 use crate::codec::accept::Accepted;
 use crate::codec::mirror::{self, Mismatch};
 use crate::codec::status::status;
@@ -30,11 +31,11 @@ pub(super) async fn answer(
     shared: &Shared,
     principal: Principal,
     message: Modern,
-    headers: &HeaderMap,
+    sender: Sender<'_>,
     version: Option<&HeaderValue>,
     accepted: Accepted,
 ) -> Response<HttpBody> {
-    let carrier = Headers { headers, version, streams: accepted.event_stream };
+    let carrier = Headers { sender, headers: sender.headers, version, streams: accepted.event_stream };
     let expires_at = principal.expires_at();
     let peer = shared.server.peer(principal, Scope::Single);
     let mut exchange = peer.receive_from(Classified::from(message), &carrier);
@@ -96,6 +97,7 @@ async fn first_item(shared: &Shared, exchange: &mut Exchange, accepted: Accepted
 
 /// The headers of a request, as the engine's checks see them.
 struct Headers<'a> {
+    sender: Sender<'a>,
     headers: &'a HeaderMap,
     /// The only header that was looked up before.
     version: Option<&'a HeaderValue>,
@@ -144,6 +146,14 @@ impl Carrier for Headers<'_> {
 
     fn streams(&self) -> bool {
         self.streams
+    }
+
+    fn trace(&self) -> TraceContext {
+        self.sender.trace()
+    }
+
+    fn client(&self) -> Option<IpAddr> {
+        self.sender.client
     }
 }
 

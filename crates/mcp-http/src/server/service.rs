@@ -7,7 +7,7 @@
 use std::convert::Infallible;
 use std::fmt;
 use std::future::Future;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -17,10 +17,10 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body;
 use mcp_auth::{AuthError, AuthRequest, Challenge};
-use mcp_core::{Principal, Server, Split};
+use mcp_core::{Open, Principal, Server, Split, TraceContext};
 use mcp_wire::{Era, ErrorCode, Frame, Message};
 use tokio_util::sync::CancellationToken;
 
@@ -32,6 +32,10 @@ use super::legacy::{Keep, Pairs, SessionTable, Several};
 use super::{legacy, modern};
 use crate::codec::accept::{Accepted, content_type_is_json};
 use crate::codec::mirror;
+
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
+const BAGGAGE: HeaderName = HeaderName::from_static("baggage");
 
 /// A server at an HTTP endpoint. Cheap to clone; every clone is the same endpoint with the same sessions.
 #[derive(Clone)]
@@ -55,6 +59,25 @@ pub(super) struct Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         self.gone.cancel();
+    }
+}
+
+/// What a request's head says of its sender.
+#[derive(Clone, Copy)]
+pub(super) struct Sender<'a> {
+    pub(super) headers: &'a HeaderMap,
+    pub(super) client: Option<IpAddr>,
+}
+
+impl Sender<'_> {
+    /// The trace that the headers name. Several `tracestate` or `baggage` headers are one list; of them the first counts.
+    pub(super) fn trace(self) -> TraceContext {
+        let text = |name: &HeaderName| self.headers.get(name).and_then(|value| value.to_str().ok());
+        let (parent, baggage) = (text(&TRACEPARENT), text(&BAGGAGE));
+        if parent.is_none() && baggage.is_none() {
+            return TraceContext::default();
+        }
+        TraceContext::new(parent, text(&TRACESTATE), baggage)
     }
 }
 
@@ -129,7 +152,8 @@ impl HttpService {
         self.respond_to(request, None).await
     }
 
-    /// As [`Self::respond`], telling the provider the address at the other end of the connection.
+    /// As [`Self::respond`], with the address at the other end of the connection: the client's, unless it is a proxy's that
+    /// the configuration trusts and that says whose it is.
     pub async fn respond_to<B>(&self, request: Request<B>, peer: Option<SocketAddr>) -> Response<HttpBody>
     where
         B: Body<Data = Bytes>,
@@ -142,12 +166,15 @@ impl HttpService {
         if let Some(response) = guard::health(&shared.config, &parts, !shared.server.is_closing()) {
             return response;
         }
-        let Some(place) = guard::place(&shared.config, &parts) else { return empty(StatusCode::NOT_FOUND) };
+        let Some(place) = guard::place(&shared.config, &parts) else {
+            return shared.refused("path", empty(StatusCode::NOT_FOUND));
+        };
         let origin = match guard::check_source(&shared.config, &parts.uri, &parts.headers) {
             Ok(origin) => origin.cloned(),
-            Err(refused) => return refused,
+            Err(refused) => return shared.refused("source", refused),
         };
-        let mut response = shared.route(place, &parts, body, peer).await;
+        let client = shared.config.proxies.client(peer, &parts.headers);
+        let mut response = shared.route(place, &parts, body, client).await;
         if let Some(origin) = origin {
             guard::share(&mut response, origin);
         }
@@ -156,7 +183,13 @@ impl HttpService {
 }
 
 impl Shared {
-    async fn route<B>(&self, place: Place<'_>, parts: &Parts, body: B, peer: Option<SocketAddr>) -> Response<HttpBody>
+    /// Counts a refusal, whose reason is one of few words.
+    pub(super) fn refused(&self, reason: &'static str, response: Response<HttpBody>) -> Response<HttpBody> {
+        self.server.meter().refused(reason);
+        response
+    }
+
+    async fn route<B>(&self, place: Place<'_>, parts: &Parts, body: B, client: Option<SocketAddr>) -> Response<HttpBody>
     where
         B: Body<Data = Bytes>,
     {
@@ -164,15 +197,17 @@ impl Shared {
             (_, &Method::OPTIONS) => return guard::preflight(&self.config, place, &parts.headers),
             (Place::Endpoint | Place::PairMessages, &Method::POST) | (Place::PairStream(_), &Method::GET) => {}
             (Place::Endpoint, &Method::GET | &Method::DELETE) if self.config.sessions => {}
-            _ => return self.wrong_method(place),
+            _ => return self.refused("method", self.wrong_method(place)),
         }
-        let Some(mut counted) = self.in_flight.enter(self.config.max_in_flight) else { return guard::overloaded() };
-        let principal = match self.authenticate(parts, peer).await {
-            Ok(principal) => principal,
-            Err(error) => return self.refuse(&error),
+        let Some(mut counted) = self.in_flight.enter(self.config.max_in_flight) else {
+            return self.refused("in_flight", guard::overloaded());
         };
-        if !counted.is_of(Caller::of(&principal, peer), self.config.max_in_flight_per_caller) {
-            return guard::too_many();
+        let principal = match self.authenticate(parts, client).await {
+            Ok(principal) => principal,
+            Err(error) => return self.refused("credentials", self.refuse(&error)),
+        };
+        if !counted.is_of(Caller::of(&principal, client), self.config.max_in_flight_per_caller) {
+            return self.refused("in_flight", guard::too_many());
         }
         self.exchange_notices();
         match (place, &parts.method) {
@@ -183,7 +218,10 @@ impl Shared {
             },
             (Place::Endpoint, &Method::GET) => legacy::listen(self, &principal, &parts.headers).await,
             (Place::Endpoint, &Method::DELETE) => legacy::end(self, &principal, &parts.headers).await,
-            (Place::Endpoint, _) => self.post(principal, &parts.headers, body, counted).await,
+            (Place::Endpoint, _) => {
+                let sender = Sender { headers: &parts.headers, client: client.map(|client| client.ip()) };
+                self.post(principal, sender, body, counted).await
+            }
         }
     }
 
@@ -208,44 +246,54 @@ impl Shared {
         B: Body<Data = Bytes>,
     {
         if !content_type_is_json(headers) {
-            return Err(not_json());
+            return Err(self.refused("content_type", not_json()));
         }
-        guard::read_body(&self.config, body).await
+        self.read_body(body).await
     }
 
-    async fn post<B>(&self, principal: Principal, headers: &HeaderMap, body: B, counted: Counted) -> Response<HttpBody>
+    async fn read_body<B>(&self, body: B) -> Result<Bytes, Response<HttpBody>>
     where
         B: Body<Data = Bytes>,
     {
+        guard::read_body(&self.config, body).await.map_err(|response| self.refused("body", response))
+    }
+
+    async fn post<B>(&self, principal: Principal, sender: Sender<'_>, body: B, counted: Counted) -> Response<HttpBody>
+    where
+        B: Body<Data = Bytes>,
+    {
+        let headers = sender.headers;
         if !content_type_is_json(headers) {
-            return not_json();
+            return self.refused("content_type", not_json());
         }
         let accepted = Accepted::from_headers(headers);
         if !accepted.json && !accepted.event_stream {
             let text = "the Accept header must allow application/json, text/event-stream, or both";
-            return refusal(StatusCode::NOT_ACCEPTABLE, ErrorCode::INVALID_REQUEST, text);
+            return self.refused("accept", refusal(StatusCode::NOT_ACCEPTABLE, ErrorCode::INVALID_REQUEST, text));
         }
         let version = match mirror::exactly_one(headers, &PROTOCOL_VERSION) {
             Ok(version) => version,
             Err(error) => {
                 let text = format!("mcp-protocol-version: {error}");
-                return refusal(StatusCode::BAD_REQUEST, ErrorCode::HEADER_MISMATCH, text);
+                let response = refusal(StatusCode::BAD_REQUEST, ErrorCode::HEADER_MISMATCH, text);
+                return self.refused("header_mismatch", response);
             }
         };
         let declared = version.map(|value| String::from_utf8_lossy(value.as_bytes()));
         let declared = declared.as_deref().map(str::trim);
-        let body = match guard::read_body(&self.config, body).await {
+        let body = match self.read_body(body).await {
             Ok(body) => body,
             Err(refused) => return refused,
         };
         let message = match Frame::decode(&body, self.server.limits().decode()) {
             Frame::One(message) => message,
             Frame::Batch(elements) => {
-                let response = legacy::answer_batch(self, principal, elements, headers, declared, accepted).await;
+                let response = legacy::answer_batch(self, principal, elements, sender, declared, accepted).await;
                 return response.map(|body| body.counted(counted));
             }
             Frame::Malformed(error) => {
-                return json(StatusCode::BAD_REQUEST, mcp_wire::encode_error(error.id(), &error.to_rpc(), false));
+                let frame = mcp_wire::encode_error(error.id(), &error.to_rpc(), false);
+                return self.refused("syntax", json(StatusCode::BAD_REQUEST, frame));
             }
         };
         let owes_answer = matches!(message, Message::Request(_));
@@ -253,21 +301,21 @@ impl Shared {
         let listens =
             matches!(&message, Message::Request(request) if request.method == mcp_wire::Method::SubscriptionsListen);
         let response = match self.server.classify(message, declared).split() {
-            Split::Modern(message) => modern::answer(self, principal, message, headers, version, accepted).await,
-            Split::Legacy(message) => legacy::answer(self, principal, message, headers, declared, accepted).await,
+            Split::Modern(message) => modern::answer(self, principal, message, sender, version, accepted).await,
+            Split::Legacy(message) => legacy::answer(self, principal, message, sender, declared, accepted).await,
             Split::Refused(rejection) => {
                 let id = rejection.id.as_ref().filter(|_| owes_answer);
                 let frame = mcp_wire::encode_error(id, &rejection.error, false);
-                modern::respond(self, frame, &rejection.hint)
+                self.refused("envelope", modern::respond(self, frame, &rejection.hint))
             }
         };
         if listens { response } else { response.map(|body| body.counted(counted)) }
     }
 
-    async fn authenticate(&self, parts: &Parts, peer: Option<SocketAddr>) -> Result<Principal, AuthError> {
+    async fn authenticate(&self, parts: &Parts, client: Option<SocketAddr>) -> Result<Principal, AuthError> {
         let mut request = AuthRequest::new(&parts.method, &parts.uri, &parts.headers);
-        if let Some(peer) = peer {
-            request = request.with_peer(peer);
+        if let Some(client) = client {
+            request = request.with_peer(client);
         }
         match self.config.auth.immediate(&request) {
             Some(outcome) => outcome,
@@ -287,7 +335,7 @@ impl Shared {
     /// The sign of life and the end of a stream for a caller whose proof of identity holds until `expires_at`.
     pub(super) fn pulse(&self, expires_at: Option<SystemTime>) -> Pulse {
         let left = expires_at.map(|moment| self.server.time_until(moment));
-        Pulse::new(self.config.keep_alive, left)
+        Pulse::new(self.config.keep_alive, left, self.server.meter().opened(Open::Stream))
     }
 
     fn refuse(&self, error: &AuthError) -> Response<HttpBody> {

@@ -11,7 +11,7 @@ use std::task::Poll;
 
 use bytes::Bytes;
 use futures_core::Stream as _;
-use http::{HeaderMap, Response, StatusCode};
+use http::{Response, StatusCode};
 use mcp_core::{Classified, Exchange, Outbound, Peer, Principal, Scope, Split};
 use mcp_wire::{DecodeError, ErrorCode, Message, Revision, join_batch};
 use tokio::sync::oneshot;
@@ -24,7 +24,7 @@ use super::{
 use crate::codec::accept::Accepted;
 use crate::server::body::HttpBody;
 use crate::server::guard::{empty, json, refusal};
-use crate::server::service::Shared;
+use crate::server::service::{Sender, Shared};
 
 /// The elements of a batch, each of which may be no message.
 pub(in crate::server) type Elements = Vec<Result<Message, DecodeError>>;
@@ -34,38 +34,48 @@ pub(in crate::server) async fn answer(
     shared: &Shared,
     principal: Principal,
     elements: Elements,
-    headers: &HeaderMap,
+    sender: Sender<'_>,
     declared: Option<&str>,
     accepted: Accepted,
 ) -> Response<HttpBody> {
     let found = if shared.config.sessions {
-        match find(shared, &principal, headers, false).await {
+        match find(shared, &principal, sender.headers, false).await {
             Ok(Some(found)) => Some(found),
-            Ok(None) => return no_such_session(),
-            Err(Missing::Absent) => return no_session(),
-            Err(Missing::Down) => return unavailable(None),
+            Ok(None) => return no_such_session(shared),
+            Err(Missing::Absent) => return no_session(shared),
+            Err(Missing::Down) => return shared.refused("store", unavailable(None)),
         }
     } else {
         None
     };
     if let Some(text) = found.as_ref().and_then(|(session, _)| other_revision(session, declared)) {
-        return refusal(StatusCode::BAD_REQUEST, ErrorCode::INVALID_REQUEST, text);
+        return shared.refused("version", refusal(StatusCode::BAD_REQUEST, ErrorCode::INVALID_REQUEST, text));
     }
     let revision = match &found {
         Some((session, _)) => session.revision(),
         None => declared.map_or(Ok(Revision::HTTP_DEFAULT), str::parse).unwrap_or(Revision::NEWEST),
     };
     if !revision.rules().batches {
-        return refused("a batch is not accepted here: send one message per request");
+        return refused(shared, "a batch is not accepted here: send one message per request");
     }
     let Some(messages) = classified(shared, elements, declared) else {
-        return refused("the revision that an element of the batch names has no batches");
+        return refused(shared, "the revision that an element of the batch names has no batches");
     };
     match found {
-        Some(found) => in_session(shared, principal, messages, found, accepted).await,
+        Some(found) => {
+            in_session(
+                shared,
+                principal,
+                messages,
+                found,
+                &Carried { sender, streams: accepted.event_stream },
+                accepted,
+            )
+            .await
+        }
         None => {
             let peer = shared.server.peer(principal, Scope::Stateless(revision));
-            let exchanges = receive(&peer, messages, &Carried { streams: false });
+            let exchanges = receive(&peer, messages, &Carried { sender, streams: false });
             respond(&gather(exchanges, Vec::new()).await)
         }
     }
@@ -76,14 +86,14 @@ async fn in_session(
     principal: Principal,
     messages: Vec<Classified>,
     (session, streams): Found,
+    carried: &Carried<'_>,
     accepted: Accepted,
 ) -> Response<HttpBody> {
     let expires_at = principal.expires_at();
     let peer = shared.server.peer(principal, Scope::Session(session.clone()));
-    let carried = Carried { streams: accepted.event_stream };
-    let (exchanges, left) = session.collecting(|| receive(&peer, messages, &carried));
+    let (exchanges, left) = session.collecting(|| receive(&peer, messages, carried));
     if settle(shared, &session, left).await.is_err() {
-        return unavailable(None);
+        return shared.refused("store", unavailable(None));
     }
     if exchanges.is_empty() {
         return empty(StatusCode::ACCEPTED);
@@ -133,7 +143,7 @@ fn classified(shared: &Shared, elements: Elements, declared: Option<&str>) -> Op
 }
 
 /// The exchanges that owe an answer.
-fn receive(peer: &Peer, messages: Vec<Classified>, carried: &Carried) -> Vec<Exchange> {
+fn receive(peer: &Peer, messages: Vec<Classified>, carried: &Carried<'_>) -> Vec<Exchange> {
     let exchanges = messages.into_iter().map(|message| peer.receive_from(message, carried));
     exchanges.filter(|exchange| !exchange.is_over()).collect()
 }
@@ -163,6 +173,6 @@ fn respond(responses: &[Bytes]) -> Response<HttpBody> {
     if responses.is_empty() { empty(StatusCode::ACCEPTED) } else { json(StatusCode::OK, join_batch(responses)) }
 }
 
-fn refused(text: &'static str) -> Response<HttpBody> {
-    refusal(StatusCode::BAD_REQUEST, ErrorCode::INVALID_REQUEST, text)
+fn refused(shared: &Shared, text: &'static str) -> Response<HttpBody> {
+    shared.refused("batch", refusal(StatusCode::BAD_REQUEST, ErrorCode::INVALID_REQUEST, text))
 }

@@ -12,13 +12,16 @@ mod several;
 mod stored;
 mod stream;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use mcp_core::schema::MirroredParameter;
 use mcp_core::store::{ErrandKind, Recipient};
-use mcp_core::{Carrier, Classified, Head, Hint, Left, Legacy, Outbound, Principal, Scope, Session, Sessions};
+use mcp_core::{
+    Carrier, Classified, Head, Hint, Left, Legacy, Outbound, Principal, Scope, Session, Sessions, TraceContext,
+};
 use mcp_wire::{ErrorCode, Message, RawJson, Revision, RpcError, encode_error};
 
 pub(super) use self::batch::answer as answer_batch;
@@ -32,7 +35,7 @@ pub(super) use self::stream::{Keep, Notices, Reader};
 use super::body::{HttpBody, event_stream};
 use super::guard::{LAST_EVENT_ID, SESSION_ID, empty, json, refusal};
 use super::modern::respond;
-use super::service::Shared;
+use super::service::{Sender, Shared};
 use crate::codec::accept::Accepted;
 use crate::codec::mirror;
 
@@ -44,7 +47,7 @@ pub(super) async fn answer(
     shared: &Shared,
     principal: Principal,
     message: Legacy,
-    headers: &HeaderMap,
+    sender: Sender<'_>,
     declared: Option<&str>,
     accepted: Accepted,
 ) -> Response<HttpBody> {
@@ -52,27 +55,27 @@ pub(super) async fn answer(
         return initialize(shared, principal, message).await;
     }
     if !shared.config.sessions {
-        return alone(shared, principal, message, declared).await;
+        return alone(shared, principal, message, sender, declared).await;
     }
     // What owes no answer is about work that is under way: for that, what is here has to do if a store is not there.
-    let (session, streams) = match find(shared, &principal, headers, !message.is_request()).await {
+    let (session, streams) = match find(shared, &principal, sender.headers, !message.is_request()).await {
         Ok(Some(found)) => found,
         Ok(None) => return refused(shared, &message.unknown_session()),
         Err(Missing::Absent) => return refused(shared, &message.without_session()),
-        Err(Missing::Down) => return unavailable(message.id()),
+        Err(Missing::Down) => return shared.refused("store", unavailable(message.id())),
     };
     if let Some(text) = other_revision(&session, declared) {
         let frame = encode_error(message.id(), &RpcError::new(ErrorCode::INVALID_REQUEST, text), false);
-        return json(StatusCode::BAD_REQUEST, frame);
+        return shared.refused("version", json(StatusCode::BAD_REQUEST, frame));
     }
     let owes_answer = message.is_request();
-    let carrier = Carried { streams: accepted.event_stream };
+    let carrier = Carried { sender, streams: accepted.event_stream };
     let expires_at = principal.expires_at();
     let peer = shared.server.peer(principal, Scope::Session(session.clone()));
     let id = shared.several.is_some().then(|| message.id().cloned()).flatten();
     let (mut exchange, left) = session.collecting(|| peer.receive_from(Classified::from(message), &carrier));
     if settle(shared, &session, left).await.is_err() {
-        return unavailable(id.as_ref());
+        return shared.refused("store", unavailable(id.as_ref()));
     }
     if !owes_answer {
         return empty(StatusCode::ACCEPTED);
@@ -104,14 +107,14 @@ pub(super) async fn answer(
 pub(super) async fn listen(shared: &Shared, principal: &Principal, headers: &HeaderMap) -> Response<HttpBody> {
     if !Accepted::from_headers(headers).event_stream {
         let text = "the Accept header must allow text/event-stream";
-        return refusal(StatusCode::NOT_ACCEPTABLE, ErrorCode::INVALID_REQUEST, text);
+        return shared.refused("accept", refusal(StatusCode::NOT_ACCEPTABLE, ErrorCode::INVALID_REQUEST, text));
     }
     let last_seen = headers.get(LAST_EVENT_ID).filter(|id| !id.as_bytes().trim_ascii().is_empty());
     let (session, streams) = match find(shared, principal, headers, last_seen.is_some()).await {
         Ok(Some(found)) => found,
-        Ok(None) => return no_such_session(),
-        Err(Missing::Absent) => return no_session(),
-        Err(Missing::Down) => return unavailable(None),
+        Ok(None) => return no_such_session(shared),
+        Err(Missing::Absent) => return no_session(shared),
+        Err(Missing::Down) => return shared.refused("store", unavailable(None)),
     };
     if let Some(place) = last_seen.and_then(|id| id.to_str().ok()).and_then(Placed::parse) {
         let reader = match (streams.find(&place), &shared.several) {
@@ -119,7 +122,7 @@ pub(super) async fn listen(shared: &Shared, principal: &Principal, headers: &Hea
             (None, None) => None,
             (None, Some(several)) => match several.resumed(shared, &session, &place).await {
                 Ok(stored) => stored.map(|stored| Reader::Stored(Box::new(stored))),
-                Err(_) => return unavailable(None),
+                Err(_) => return shared.refused("store", unavailable(None)),
             },
         };
         if let Some(reader) = reader {
@@ -136,15 +139,15 @@ pub(super) async fn listen(shared: &Shared, principal: &Principal, headers: &Hea
 
 /// A DELETE: the session ends, and everything in it.
 pub(super) async fn end(shared: &Shared, principal: &Principal, headers: &HeaderMap) -> Response<HttpBody> {
-    let Some(id) = session_id(headers) else { return no_session() };
+    let Some(id) = session_id(headers) else { return no_session(shared) };
     let ended = match &shared.several {
         None => Ok(shared.sessions.remove(id, principal)),
         Some(several) => several.end(shared, principal, id).await,
     };
     match ended {
         Ok(true) => empty(StatusCode::NO_CONTENT),
-        Ok(false) => no_such_session(),
-        Err(_) => unavailable(None),
+        Ok(false) => no_such_session(shared),
+        Err(_) => shared.refused("store", unavailable(None)),
     }
 }
 
@@ -194,11 +197,17 @@ async fn initialize(shared: &Shared, principal: Principal, message: Legacy) -> R
 }
 
 /// A request without sessions: it stands alone, and its connection is all it has.
-async fn alone(shared: &Shared, principal: Principal, message: Legacy, declared: Option<&str>) -> Response<HttpBody> {
+async fn alone(
+    shared: &Shared,
+    principal: Principal,
+    message: Legacy,
+    sender: Sender<'_>,
+    declared: Option<&str>,
+) -> Response<HttpBody> {
     // The era is decided; a revision of the other one cannot stand here.
     let revision = declared.and_then(|declared| declared.parse().ok()).unwrap_or(Revision::HTTP_DEFAULT);
     let peer = shared.server.peer(principal, Scope::Stateless(revision));
-    let mut exchange = peer.receive_from(Classified::from(message), &Carried { streams: false });
+    let mut exchange = peer.receive_from(Classified::from(message), &Carried { sender, streams: false });
     if exchange.is_over() {
         return empty(StatusCode::ACCEPTED);
     }
@@ -211,11 +220,12 @@ async fn alone(shared: &Shared, principal: Principal, message: Legacy, declared:
 }
 
 /// Legacy requests are not compared with their headers.
-struct Carried {
+struct Carried<'a> {
+    sender: Sender<'a>,
     streams: bool,
 }
 
-impl Carrier for Carried {
+impl Carrier for Carried<'_> {
     fn check_head(&self, _head: &Head<'_>) -> Result<(), String> {
         Ok(())
     }
@@ -226,6 +236,14 @@ impl Carrier for Carried {
 
     fn streams(&self) -> bool {
         self.streams
+    }
+
+    fn trace(&self) -> TraceContext {
+        self.sender.trace()
+    }
+
+    fn client(&self) -> Option<IpAddr> {
+        self.sender.client
     }
 }
 
@@ -292,14 +310,16 @@ fn other_revision(session: &Session, declared: Option<&str>) -> Option<String> {
 }
 
 fn refused(shared: &Shared, rejection: &mcp_core::Rejection) -> Response<HttpBody> {
-    respond(shared, encode_error(rejection.id.as_ref(), &rejection.error, false), &rejection.hint)
+    let frame = encode_error(rejection.id.as_ref(), &rejection.error, false);
+    shared.refused("session", respond(shared, frame, &rejection.hint))
 }
 
-fn no_session() -> Response<HttpBody> {
-    refusal(StatusCode::BAD_REQUEST, ErrorCode::INVALID_REQUEST, "the Mcp-Session-Id header is needed, once")
+fn no_session(shared: &Shared) -> Response<HttpBody> {
+    let text = "the Mcp-Session-Id header is needed, once";
+    shared.refused("session", refusal(StatusCode::BAD_REQUEST, ErrorCode::INVALID_REQUEST, text))
 }
 
-fn no_such_session() -> Response<HttpBody> {
+fn no_such_session(shared: &Shared) -> Response<HttpBody> {
     let text = "there is no such session: send \"initialize\" again";
-    refusal(StatusCode::NOT_FOUND, ErrorCode::INVALID_REQUEST, text)
+    shared.refused("session", refusal(StatusCode::NOT_FOUND, ErrorCode::INVALID_REQUEST, text))
 }

@@ -122,7 +122,9 @@ pub(in crate::server) async fn post(
         let text = "the address needs the query parameter \"sessionId\", once: post where the endpoint event says";
         return refusal(StatusCode::BAD_REQUEST, ErrorCode::INVALID_REQUEST, text);
     };
-    let Some(Line { principal: opener, inbound }) = shared.pairs.find(id, principal) else { return no_such_session() };
+    let Some(Line { principal: opener, inbound }) = shared.pairs.find(id, principal) else {
+        return no_such_session(shared);
+    };
     // Everything in the session counts as said by whoever opened it, so that nobody may come with less.
     let lacking: Vec<String> = opener.scopes().filter(|scope| !principal.has_scope(scope)).map(Into::into).collect();
     if !lacking.is_empty() {
@@ -147,7 +149,7 @@ pub(in crate::server) async fn post(
     }
     match inbound.send_timeout(body, shared.config.body_timeout).await {
         Ok(()) => empty(StatusCode::ACCEPTED),
-        Err(mpsc::error::SendTimeoutError::Closed(_)) => no_such_session(),
+        Err(mpsc::error::SendTimeoutError::Closed(_)) => no_such_session(shared),
         Err(mpsc::error::SendTimeoutError::Timeout(_)) => {
             let text = "the session's stream is not read; read it and send the message again";
             refusal(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::INTERNAL_ERROR, text)

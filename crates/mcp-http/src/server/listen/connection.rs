@@ -17,6 +17,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::task::TaskTracker;
+use tracing::{Instrument, Span};
 
 use super::socket::Stream;
 use super::watch::{Busy, Ending, Open, Watched};
@@ -36,7 +37,29 @@ pub(super) struct Serving {
 
 impl Serving {
     /// Serves a connection until either side ends it.
-    pub(super) async fn serve(&self, stream: Stream, peer: Option<SocketAddr>, mut open: Open) {
+    pub(super) async fn serve(&self, stream: Stream, peer: Option<SocketAddr>, open: Open) {
+        let span = self.span(peer);
+        let _counted = self.service.server().meter().opened(mcp_core::Open::Connection);
+        self.serve_until_end(stream, peer, open).instrument(span).await;
+    }
+
+    /// The span that everything of a connection is in, which is only made when somebody traces.
+    fn span(&self, peer: Option<SocketAddr>) -> Span {
+        #[cfg(feature = "tls")]
+        let secured = self.tls.is_some();
+        #[cfg(not(feature = "tls"))]
+        let secured = false;
+        tracing::info_span!(
+            target: "mcp_http",
+            "mcp.connection",
+            network.transport = if peer.is_some() { "tcp" } else { "unix" },
+            network.peer.address = peer.map(|peer| tracing::field::display(peer.ip())),
+            network.peer.port = peer.map(|peer| peer.port()),
+            tls = secured,
+        )
+    }
+
+    async fn serve_until_end(&self, stream: Stream, peer: Option<SocketAddr>, mut open: Open) {
         #[cfg(feature = "tls")]
         let Some(stream) = self.secure(stream, &mut open).await else { return };
         let watched = open.watched();
@@ -139,7 +162,8 @@ where
     F: Future<Output = ()> + Send + 'static,
 {
     fn execute(&self, task: F) {
-        self.0.spawn(task);
+        // A task does not inherit the span that it is spawned in.
+        self.0.spawn(task.in_current_span());
     }
 }
 

@@ -3,6 +3,7 @@
 mod drain;
 #[cfg(feature = "http2")]
 mod http2;
+mod spans;
 #[cfg(feature = "tls")]
 mod tls;
 
@@ -159,6 +160,10 @@ async fn a_head_beyond_its_limit_is_refused_and_an_idle_connection_is_closed() {
         let _ = connect(address, &long).await.read_to_end(&mut answer).await;
         assert!(answer.starts_with(b"HTTP/1.1 431 "), "{}", String::from_utf8_lossy(&answer));
         for begun in ["", "P", "PRI * HTTP/2.0\r\n", "POST /mcp HTTP/1.1\r\nho"] {
+            if begun.starts_with("PRI ") && !cfg!(feature = "http2") {
+                // A bad request there, which is answered.
+                continue;
+            }
             let mut nothing = Vec::new();
             let _ = connect(address, begun).await.read_to_end(&mut nothing).await;
             assert!(nothing.is_empty(), "{begun:?}");
