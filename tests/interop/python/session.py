@@ -66,6 +66,22 @@ class Connection:
         kinds = {"ref/prompt": types.PromptReference, "ref/resource": template}
         return as_json(await self._session.complete(kinds[reference["type"]](**reference), argument))
 
+    async def start_task(self, name, arguments):
+        return as_json(await self._session.experimental.call_tool_as_task(name, arguments))["task"]
+
+    async def task_states(self, task):
+        async for state in self._session.experimental.poll_task(task["taskId"]):
+            yield as_json(state)
+
+    async def task_result(self, task):
+        return as_json(await self._session.experimental.get_task_result(task["taskId"], types.CallToolResult))
+
+    async def cancel_task(self, task):
+        return as_json(await self._session.experimental.cancel_task(task["taskId"]))
+
+    async def task_ids(self):
+        return [task["taskId"] for task in as_json(await self._session.experimental.list_tasks())["tasks"]]
+
     async def subscribe(self, uri):
         await self._session.subscribe_resource(AnyUrl(uri))
 

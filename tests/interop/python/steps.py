@@ -12,6 +12,8 @@ the protocol, as dictionaries:
     listen(filter)                     a subscription of the modern era: an asynchronous context
     subscribe(uri), unsubscribe(uri)   their counterparts of the legacy era
     heard                              a queue of notifications
+    start_task(name, arguments), task_states(task), task_result(task), cancel_task(task), task_ids()
+                                       core tasks of 2025-11-25
     another()                          a second connection to the same server: an asynchronous context
 """
 
@@ -272,9 +274,37 @@ async def restart(client):
         equal(text(await other.call("test_simple_text", {})), SIMPLE_TEXT)
 
 
+async def ended(client, task):
+    """The last state of a task, asked for as often as its server says."""
+    async for state in client.task_states(task):
+        last = state
+    return last["status"]
+
+
+async def tasks(client):
+    task = await client.start_task("slow_compute", {"seconds": 0.3, "label": "this"})
+    equal(task["status"], "working")
+    equal(await ended(client, task), "completed")
+    assert "Computed this" in text(await client.task_result(task))
+    # The question comes while the client waits for the result, tied to its task.
+    task = await client.start_task("confirm_delete", {"filename": "a.txt"})
+    assert "Deleted a.txt" in text(await client.task_result(task))
+    task = await client.start_task("multi_input", {})
+    equal(text(await client.task_result(task)), "Alice goes on.")
+    task = await client.start_task("failing_job", {})
+    result = await client.task_result(task)
+    assert result["isError"], result
+    equal(await ended(client, task), "failed")
+    task = await client.start_task("slow_compute", {"seconds": 60})
+    equal((await client.cancel_task(task))["status"], "cancelled")
+    equal(await ended(client, task), "cancelled")
+    assert task["taskId"] in await client.task_ids()
+    await refused(client.start_task("greet", {"name": "Ann"}))
+
+
 STEPS = [
     lists, pages, call, structured, progress, errors, resources, templates, prompts, completion, elicitation,
-    sampling_and_roots, side_by_side, let_go, cancellation, time_limit, list_changes, resource_updates, restart,
+    sampling_and_roots, side_by_side, let_go, cancellation, time_limit, list_changes, resource_updates, tasks, restart,
 ]
 
 

@@ -28,6 +28,7 @@ const NO_MARK_OF_LEAVING: &str = "this SDK tells no server that it does not wait
 const NO_FORMS: &str = "this version cannot ask its user; forms came with 2025-06-18";
 const NO_STRUCTURE: &str = "structured results came with 2025-06-18";
 const NO_MESSAGE: &str = "this version does not pass on the messages of progress, which came with 2025-03-26";
+const NO_TASKS: &str = "core tasks came with 2025-11-25";
 const NO_CURSOR: &str = "this version cannot ask for another page";
 
 /// A step that the inspector's command line has no words for.
@@ -46,6 +47,12 @@ const fn foreign(client: &'static str) -> Limit {
     Limit { client, column: "", step: "skills", shows: None, reason }
 }
 
+/// A step that is tried with another client, which has words for all of it.
+const fn untried(client: &'static str, step: &'static str) -> Limit {
+    let reason = "tried with the Python SDK, whose versions from 1.23 on have words for all of it";
+    Limit { client, column: "", step, shows: None, reason }
+}
+
 /// A step that fails with one or all older versions of the Python SDK.
 const fn python(version: &'static str, step: &'static str, shows: &'static str, reason: &'static str) -> Limit {
     Limit { client: "older python", column: version, step, shows: Some(shows), reason }
@@ -56,12 +63,13 @@ const fn typescript(version: &'static str, step: &'static str, shows: &'static s
     Limit { client: "older typescript", column: version, step, shows: Some(shows), reason }
 }
 
-pub(super) const LIMITS: [Limit; 42] = [
+pub(super) const LIMITS: [Limit; 50] = [
     unsaid("progress", "the command line prints results only"),
     unsaid("cancellation", ONE_CALL),
     unsaid("time_limit", ONE_CALL),
     unsaid("list_changes", ONE_CALL),
     unsaid("resource_updates", ONE_CALL),
+    unsaid("tasks", "the command line has no words for tasks"),
     unsaid("restart", ONE_CALL),
     failing("completion", "Unsupported method: completion/complete", "the command line has no such method"),
     failing("elicitation", "elicitation", "the command line has nobody to ask and declares no elicitation"),
@@ -95,6 +103,19 @@ pub(super) const LIMITS: [Limit; 42] = [
     python("1.9.4", "sampling_and_roots", "elicitation", NO_FORMS),
     python("", "cancellation", "did not hear", NO_MARK_OF_LEAVING),
     python("", "time_limit", "did not hear", NO_MARK_OF_LEAVING),
+    Limit {
+        client: "python",
+        column: "",
+        step: "tasks",
+        shows: Some("start_task"),
+        reason: "this version's client has no words for tasks of either kind",
+    },
+    python("1.2.1", "tasks", "experimental", NO_TASKS),
+    python("1.9.4", "tasks", "experimental", NO_TASKS),
+    python("1.13.1", "tasks", "experimental", NO_TASKS),
+    python("1.20.0", "tasks", "experimental", NO_TASKS),
+    untried("typescript", "tasks"),
+    untried("older typescript", "tasks"),
     typescript("1.0.4", "structured", "'required'", NO_STRUCTURE),
     typescript("1.0.4", "progress", "undefined", NO_MESSAGE),
     typescript("1.0.4", "prompts", "elicitation", NO_FORMS),

@@ -7,7 +7,7 @@ use super::conversation::Said;
 use super::limits::{LIMITS, Limit};
 
 /// What every client has to do, in this order.
-pub(super) const STEPS: [&str; 20] = [
+pub(super) const STEPS: [&str; 21] = [
     "lists",
     "pages",
     "call",
@@ -26,6 +26,7 @@ pub(super) const STEPS: [&str; 20] = [
     "time_limit",
     "list_changes",
     "resource_updates",
+    "tasks",
     "restart",
     "skills",
 ];
