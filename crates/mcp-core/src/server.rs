@@ -508,15 +508,7 @@ impl Server {
             RpcError::new(ErrorCode::INTERNAL_ERROR, "there are too many sessions; try again later")
         })?;
         let changes = changes.counted(self.meter().opened(Open::Session));
-        Ok(Session::open(
-            id,
-            principal,
-            agreement,
-            ids,
-            changes,
-            self.0.limits.pending_requests,
-            self.0.root.child_token(),
-        ))
+        Ok(Session::open(id, principal, agreement, ids, changes, self.0.limits.pending_requests, self.0.root.clone()))
     }
 
     /// What is advertised under a revision.

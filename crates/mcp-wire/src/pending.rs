@@ -3,7 +3,7 @@
 //! Why here: both engines number requests and match answers; the table is plain data without a runtime.
 //! Invariants: ids are never used twice; the table never holds more than its limit.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use crate::RequestId;
 
@@ -12,7 +12,8 @@ use crate::RequestId;
 pub struct Pending<T> {
     next: i64,
     limit: usize,
-    waiting: HashMap<i64, T>,
+    /// Nearly always empty, which an ordered map is in three words.
+    waiting: BTreeMap<i64, T>,
 }
 
 /// As many requests are under way as the limit allows.
@@ -28,7 +29,7 @@ impl<T> Pending<T> {
     /// An empty table for at most `limit` requests at a time. Ids start at 1.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self { next: 1, limit, waiting: HashMap::new() }
+        Self { next: 1, limit, waiting: BTreeMap::new() }
     }
 
     /// Takes the next id for a request whose answer goes to `waiter`.

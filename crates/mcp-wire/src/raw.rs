@@ -42,7 +42,8 @@ impl RawJson {
     /// # Errors
     /// When the value cannot be written as JSON (a map with keys that are not strings, for example).
     pub fn from_serialize<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
-        serde_json::to_string(value).map(|text| Self(ByteString::from(text)))
+        // Without the room that was left for more: the text may be kept for long.
+        serde_json::to_string(value).map(|text| Self(ByteString::from(text.into_boxed_str())))
     }
 
     /// A slice of `frame` that the parser has just delimited as one value.

@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use super::elsewhere::Elsewhere;
 use super::hub::{Change, Due, Subscription};
 use super::peer::Ids;
+use crate::context::Cancellation;
 use crate::store::{ErrandKind, SessionChange};
 use crate::{ClientFacts, OwnerKey, Principal};
 
@@ -47,7 +48,8 @@ struct Live {
     changes: Mutex<Option<Subscription>>,
     /// The client says nothing more, so nothing it is asked will be answered.
     unanswering: AtomicBool,
-    token: CancellationToken,
+    /// Made when somebody looks at it: most sessions are idle.
+    token: Cancellation,
     started: Instant,
     /// Milliseconds after `started`.
     last_active: AtomicU64,
@@ -64,7 +66,7 @@ impl Session {
         ids: Arc<Ids>,
         changes: Subscription,
         pending_limit: usize,
-        token: CancellationToken,
+        server: CancellationToken,
     ) -> Self {
         Self(Arc::new(Live {
             id: id.into(),
@@ -76,7 +78,7 @@ impl Session {
             pending: Mutex::new(Pending::new(pending_limit)),
             changes: Mutex::new(Some(changes)),
             unanswering: AtomicBool::new(false),
-            token,
+            token: Cancellation::new(server),
             started: Instant::now(),
             last_active: AtomicU64::new(0),
             open_streams: AtomicUsize::new(0),
@@ -111,7 +113,7 @@ impl Session {
     /// A token that is cancelled when the session ends.
     #[must_use]
     pub fn ended(&self) -> CancellationToken {
-        self.0.token.clone()
+        self.0.token.token().clone()
     }
 
     /// Ends the session: calls are cancelled, requests to the client fail, change notices stop.

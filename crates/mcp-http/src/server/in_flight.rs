@@ -6,6 +6,7 @@
 //! nothing under way.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,29 +17,56 @@ use mcp_core::Principal;
 #[derive(Debug, Default)]
 pub(super) struct InFlight(Arc<Counts>);
 
+type ByCaller = HashMap<Caller, usize, BuildHasherDefault<Folded>>;
+
 #[derive(Debug, Default)]
 struct Counts {
     all: AtomicUsize,
-    by_caller: Mutex<HashMap<Caller, usize>>,
+    by_caller: Mutex<ByCaller>,
 }
 
 /// Whose requests are counted together: the owner that the provider named, or else the address at the other end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Caller([u8; 16]);
+pub(super) struct Caller(u64, u64);
 
 impl Caller {
     /// `None` for an anonymous caller whose address is not known.
     pub(super) fn of(principal: &Principal, peer: Option<SocketAddr>) -> Option<Self> {
         if !principal.is_anonymous() {
             // Half of a digest tells owners apart as well, and no address is found that equals one.
-            return principal.key().as_bytes().first_chunk().copied().map(Self);
+            return principal.key().as_bytes().first_chunk().map(|half| Self::from(u128::from_be_bytes(*half)));
         }
         let address = match peer?.ip().to_canonical() {
             IpAddr::V4(address) => u128::from(address.to_bits()),
             // Whoever has one address of a network has all of it.
             IpAddr::V6(address) => address.to_bits() & !u128::from(u64::MAX),
         };
-        Some(Self(address.to_be_bytes()))
+        Some(Self::from(address))
+    }
+}
+
+impl From<u128> for Caller {
+    fn from(number: u128) -> Self {
+        Self((number >> 64) as u64, number as u64)
+    }
+}
+
+/// The table's hash. Callers can choose their addresses so that many hash alike, but never more at a time than have requests
+/// under way, so that is not worth the price of a better one.
+#[derive(Debug, Default)]
+struct Folded(u64);
+
+impl Hasher for Folded {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64((*byte).into()));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
     }
 }
 
@@ -75,7 +103,7 @@ impl Counted {
 }
 
 impl Counts {
-    fn by_caller(&self) -> std::sync::MutexGuard<'_, HashMap<Caller, usize>> {
+    fn by_caller(&self) -> std::sync::MutexGuard<'_, ByCaller> {
         self.by_caller.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -117,14 +145,14 @@ mod tests {
             let mut counted = in_flight.enter(9)?;
             counted.is_of(caller, 2).then_some(counted)
         };
-        let (one, two) = (enter(Some(Caller([1; 16]))), enter(Some(Caller([1; 16]))));
+        let (one, two) = (enter(Some(Caller(1, 1))), enter(Some(Caller(1, 1))));
         assert!(one.is_some() && two.is_some());
-        assert!(enter(Some(Caller([1; 16]))).is_none(), "the third of one caller");
-        let other = enter(Some(Caller([2; 16])));
+        assert!(enter(Some(Caller(1, 1))).is_none(), "the third of one caller");
+        let other = enter(Some(Caller(1, 2)));
         assert!(other.is_some() && enter(None).is_some());
         drop(one);
-        let again = enter(Some(Caller([1; 16])));
-        assert!(again.is_some() && enter(Some(Caller([1; 16]))).is_none());
+        let again = enter(Some(Caller(1, 1)));
+        assert!(again.is_some() && enter(Some(Caller(1, 1))).is_none());
         drop((two, again, other));
         assert!(in_flight.0.by_caller().is_empty());
         assert_eq!(in_flight.0.all.load(Ordering::Relaxed), 0);

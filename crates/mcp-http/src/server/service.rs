@@ -206,7 +206,10 @@ impl Shared {
             Ok(principal) => principal,
             Err(error) => return self.refused("credentials", self.refuse(&error)),
         };
-        if !counted.is_of(Caller::of(&principal, client), self.config.max_in_flight_per_caller) {
+        // Where one may have all, nobody is told apart.
+        if self.config.max_in_flight_per_caller < self.config.max_in_flight
+            && !counted.is_of(Caller::of(&principal, client), self.config.max_in_flight_per_caller)
+        {
             return self.refused("in_flight", guard::too_many());
         }
         self.exchange_notices();

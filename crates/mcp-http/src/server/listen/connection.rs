@@ -63,11 +63,13 @@ impl Serving {
         #[cfg(feature = "tls")]
         let Some(stream) = self.secure(stream, &mut open).await else { return };
         let watched = open.watched();
-        let handler = service_fn(move |request| {
+        let handler = service_fn(move |request: http::Request<_>| {
+            // Over HTTP/1.1 an answer that is not taken blocks its connection, which is noted there.
+            let may_lie = request.version() == http::Version::HTTP_2;
             let (service, busy) = (self.service.clone(), Busy::begin(&watched));
             async move {
                 let response = service.respond_to(request, peer).await;
-                Ok::<_, Infallible>(response.map(|body| BusyBody::new(body, busy)))
+                Ok::<_, Infallible>(response.map(|body| BusyBody::new(body, busy, may_lie)))
             }
         });
         let stream = Noted { stream, watched: open.watched(), is_blocked: false };
@@ -171,12 +173,16 @@ where
 struct BusyBody {
     body: HttpBody,
     busy: Busy,
+    /// Whether it may be left lying while others are taken.
+    may_lie: bool,
 }
 
 impl BusyBody {
-    fn new(body: HttpBody, mut busy: Busy) -> Self {
-        busy.offers();
-        Self { body, busy }
+    fn new(body: HttpBody, mut busy: Busy, may_lie: bool) -> Self {
+        if may_lie {
+            busy.offers();
+        }
+        Self { body, busy, may_lie }
     }
 }
 
@@ -190,6 +196,7 @@ impl Body for BusyBody {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let polled = Pin::new(&mut self.body).poll_frame(context);
         match &polled {
+            _ if !self.may_lie => {}
             Poll::Ready(Some(_)) => self.busy.offers(),
             Poll::Ready(None) | Poll::Pending => self.busy.is_asked(),
         }
