@@ -54,7 +54,7 @@ impl Session {
             version: Mutex::new(0),
         };
         // Shared a second time, it stays as it is.
-        let _ = self.elsewhere_cell().set(elsewhere);
+        let _ = self.elsewhere_cell().set(Box::new(elsewhere));
     }
 
     /// Receives messages, and returns what they leave to be done elsewhere: nothing, unless the session is

@@ -55,7 +55,7 @@ struct Live {
     last_active: AtomicU64,
     open_streams: AtomicUsize,
     /// Set where several processes serve the session.
-    elsewhere: OnceLock<Elsewhere>,
+    elsewhere: OnceLock<Box<Elsewhere>>,
 }
 
 impl Session {
@@ -208,10 +208,10 @@ impl Session {
     }
 
     pub(super) fn elsewhere(&self) -> Option<&Elsewhere> {
-        self.0.elsewhere.get()
+        self.0.elsewhere.get().map(|elsewhere| &**elsewhere)
     }
 
-    pub(super) fn elsewhere_cell(&self) -> &OnceLock<Elsewhere> {
+    pub(super) fn elsewhere_cell(&self) -> &OnceLock<Box<Elsewhere>> {
         &self.0.elsewhere
     }
 

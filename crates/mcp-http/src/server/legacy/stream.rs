@@ -26,11 +26,18 @@ use crate::codec::sse::Event;
 /// The streams of one session.
 pub(in crate::server) struct Streams {
     keep: Keep,
-    /// The process, where several write streams of the session.
-    process: Option<Arc<str>>,
-    /// The number of the next stream.
-    numbers: Arc<AtomicU64>,
+    numbers: Numbers,
     state: Mutex<StreamsState>,
+}
+
+/// Where the numbers of streams come from. Nearly every session is served by one process, and then needs no more than one.
+enum Numbers {
+    Own(AtomicU64),
+    /// Several processes write streams of the session; this is one of them, with the numbers of all its sessions.
+    Shared {
+        process: Arc<str>,
+        next: Arc<AtomicU64>,
+    },
 }
 
 /// How much is kept for a client that comes back.
@@ -97,12 +104,12 @@ fn name(stream: u64, process: Option<&str>) -> String {
 
 impl Streams {
     pub(super) fn new(keep: Keep) -> Self {
-        Self { keep, process: None, numbers: Arc::new(AtomicU64::new(1)), state: Mutex::default() }
+        Self { keep, numbers: Numbers::Own(AtomicU64::new(1)), state: Mutex::default() }
     }
 
     /// Streams of a session that others write streams of too, with the numbers of this process.
-    pub(super) fn shared(keep: Keep, process: Arc<str>, numbers: Arc<AtomicU64>) -> Self {
-        Self { keep, process: Some(process), numbers, state: Mutex::default() }
+    pub(super) fn shared(keep: Keep, process: Arc<str>, next: Arc<AtomicU64>) -> Self {
+        Self { keep, numbers: Numbers::Shared { process, next }, state: Mutex::default() }
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, StreamsState> {
@@ -111,15 +118,22 @@ impl Streams {
 
     /// A new stream for a call.
     pub(super) fn open(&self) -> Arc<EventStream> {
-        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
-        let process = self.process.clone();
+        let (next, process) = match &self.numbers {
+            Numbers::Own(next) => (next, None),
+            Numbers::Shared { process, next } => (&**next, Some(Arc::clone(process))),
+        };
+        let number = next.fetch_add(1, Ordering::Relaxed);
         let stream = Arc::new(EventStream { number, process, keep: self.keep, state: Mutex::default() });
         self.state().by_number.insert(number, Arc::clone(&stream));
         stream
     }
 
     pub(super) fn find(&self, place: &Placed) -> Option<Arc<EventStream>> {
-        let here = place.process.as_deref() == self.process.as_deref();
+        let process = match &self.numbers {
+            Numbers::Own(_) => None,
+            Numbers::Shared { process, .. } => Some(&**process),
+        };
+        let here = place.process.as_deref() == process;
         if here { self.state().by_number.get(&place.stream).cloned() } else { None }
     }
 
