@@ -23,6 +23,7 @@ use tokio::sync::oneshot;
 use tokio::time::Sleep;
 use tokio_util::sync::CancellationToken;
 
+use crate::live::Seat;
 use crate::methods::ID;
 use crate::mode::{CallMode, ClientOffer, Refusal, call_mode};
 use crate::options::LegacyTasks;
@@ -164,13 +165,15 @@ impl Tasks {
         let (tasks, stored) = (self.clone(), record.clone());
         let apart = apart(&record, rules, plan.session.clone());
         spawn(async move {
+            // Taken before anybody can end the task, so that its end is noticed.
+            let seat = tasks.lives().join(&stored.id);
             match tasks.insert(&stored).await {
                 Ok(()) => {
                     let running = call.start_apart(apart);
                     // Whoever left in between is noticed by the token.
                     let _ = tell.send(Ok(()));
                     tasks.look_after(&plan, &stored.id);
-                    tasks.collect(stored, running, plan.server, plan.left).await;
+                    tasks.collect(seat, stored, running, plan.server, plan.left).await;
                 }
                 Err(error) => drop(tell.send(Err((call, error)))),
             }
@@ -212,12 +215,14 @@ impl Tasks {
         let (tell, told) = oneshot::channel();
         let (tasks, stored) = (self.clone(), record.clone());
         spawn(async move {
+            // Taken before anybody can end the task, so that its end is noticed.
+            let seat = tasks.lives().join(&stored.id);
             match tasks.insert(&stored).await {
                 Ok(()) => {
                     running.detach();
                     let _ = tell.send(Ok(()));
                     tasks.look_after(&plan, &stored.id);
-                    tasks.collect(stored, running, plan.server, plan.left).await;
+                    tasks.collect(seat, stored, running, plan.server, plan.left).await;
                 }
                 Err(error) => drop(tell.send(Err((running, error)))),
             }
@@ -273,12 +278,12 @@ impl Tasks {
     /// Runs a call to its end and stores what comes of it.
     pub(crate) async fn collect(
         self,
+        seat: Seat,
         record: TaskRecord,
         mut running: RunningCall,
         server: Server,
         left: Option<CancellationToken>,
     ) {
-        let seat = self.lives().join(&record.id);
         let stopped = seat.runs();
         let cancelled = running.cancellation();
         let rest = Duration::from_millis(record.expires_at().saturating_sub(now(&server)));
@@ -338,11 +343,12 @@ impl Tasks {
         let (tell, told) = oneshot::channel();
         let tasks = self.clone();
         spawn(async move {
+            let seat = tasks.lives().join(&record.id);
             match tasks.store().save(&record, expected).await {
                 Ok(Saved::Stored) => {
                     tasks.told(&record, &server);
                     let _ = tell.send(Ok(true));
-                    tasks.collect(record, call.start_apart(apart), server, None).await;
+                    tasks.collect(seat, record, call.start_apart(apart), server, None).await;
                 }
                 Ok(Saved::Conflict) => drop(tell.send(Ok(false))),
                 Err(error) => drop(tell.send(Err(error))),

@@ -26,6 +26,8 @@ struct Entry {
     changed: watch::Sender<()>,
     /// Ends the call that runs.
     stop: Option<CancellationToken>,
+    /// The task has ended, so no call of it may run on.
+    is_over: bool,
     /// The request that brings the task's questions and notices to its client, and which one that is.
     speaker: Option<(u64, WeakRequestContext)>,
     turn: u64,
@@ -33,7 +35,7 @@ struct Entry {
 
 impl Default for Entry {
     fn default() -> Self {
-        Self { users: 0, changed: watch::Sender::new(()), stop: None, speaker: None, turn: 0 }
+        Self { users: 0, changed: watch::Sender::new(()), stop: None, is_over: false, speaker: None, turn: 0 }
     }
 }
 
@@ -64,9 +66,12 @@ impl Live {
         }
     }
 
-    /// Ends the call that runs for the task, if one does here.
+    /// Ends the call that runs for the task, if one does here or is about to.
     pub(crate) fn stop(&self, id: &TaskId) {
-        let stop = self.entries().get_mut(id).and_then(|entry| entry.stop.take());
+        let stop = self.entries().get_mut(id).and_then(|entry| {
+            entry.is_over = true;
+            entry.stop.take()
+        });
         if let Some(stop) = stop {
             stop.cancel();
         }
@@ -159,7 +164,11 @@ impl Seat {
     pub(crate) fn runs(&self) -> CancellationToken {
         let stop = CancellationToken::new();
         if let Some(entry) = self.live.entries().get_mut(&self.id) {
-            entry.stop = Some(stop.clone());
+            if entry.is_over {
+                stop.cancel();
+            } else {
+                entry.stop = Some(stop.clone());
+            }
         }
         stop
     }
@@ -192,5 +201,24 @@ impl Drop for Word {
                 entry.changed.send_replace(());
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_ended_whether_its_task_ends_after_it_began_or_just_before() {
+        let live = Arc::new(Live::default());
+        let id = TaskId::from("task_1");
+        let (before, after) = (live.join(&id), live.join(&id));
+        let began = before.runs();
+        assert!(!began.is_cancelled());
+        live.stop(&id);
+        assert!(began.is_cancelled() && after.runs().is_cancelled());
+        drop((before, after));
+        assert_eq!(live.len(), 0);
+        assert!(!live.join(&id).runs().is_cancelled(), "nothing is kept of a task that nobody uses");
     }
 }
