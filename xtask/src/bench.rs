@@ -1,5 +1,6 @@
 //! `cargo xtask bench --counts`: instructions, allocations and system calls per request, and the budget they must keep.
-//! `cargo xtask bench --auth` does the same for the providers; without either it is `compare`'s.
+//! `cargo xtask bench --auth` does the same for the providers, `--tasks` for calls that may become tasks; without any of these
+//! it is `compare`'s.
 //!
 //! Why here: counts hold still on a busy machine, where times do not, so CI can refuse a commit by them.
 //! Invariants: a figure is the difference of two runs divided by the difference of their requests; what could not be
@@ -11,6 +12,7 @@ mod callgrind;
 mod compare;
 mod server;
 mod syscalls;
+mod tasks;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
@@ -21,7 +23,8 @@ use std::{env, fs};
 use anyhow::{Context as _, bail, ensure};
 use budget::{Budget, Figures, Verdict};
 use callgrind::Profile;
-use server::{Instrument, NeverListened, Run, program};
+pub(crate) use server::program;
+use server::{Instrument, NeverListened, Run};
 use syscalls::Calls;
 
 const USAGE: &str = "\
@@ -31,7 +34,9 @@ usage: cargo xtask bench --counts [OPTIONS]
   --check     fail if a row exceeds its kept figures
   --write     keep the measured figures
        cargo xtask bench --auth
-what each way to authenticate adds to a request";
+what each way to authenticate adds to a request
+       cargo xtask bench --tasks [--write]
+what a tool that may become a task adds to a call; tasks per second; memory of tasks that wait";
 
 /// What is asked of the servers.
 #[derive(Clone, Copy)]
@@ -85,6 +90,10 @@ const OURS: Subject = Subject { package: "bench-server", name: "ours" };
 /// If an argument is unknown, a build fails, a server answers wrongly, or `--check` finds a figure above its budget.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let is_of_providers = arguments == ["--auth"];
+    let is_of_tasks = matches!(arguments.first().map(String::as_str), Some("--tasks"));
+    if is_of_tasks {
+        return of_tasks(arguments);
+    }
     if !is_of_providers && !arguments.iter().any(|argument| argument == "--counts") {
         return compare::run(arguments);
     }
@@ -132,6 +141,22 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         exit(3);
     }
     Ok(())
+}
+
+/// `--tasks`, and perhaps `--write`.
+fn of_tasks(arguments: &[String]) -> anyhow::Result<()> {
+    let is_written = match arguments {
+        [_] => false,
+        [_, option] if option == "--write" => true,
+        _ => bail!(USAGE),
+    };
+    let Some(valgrind) = program("valgrind") else {
+        say("NOT RUN: valgrind is missing (apt-get install valgrind)")?;
+        exit(3);
+    };
+    let binaries = build_tasks()?;
+    let [row, ..] = &ROWS;
+    tasks::run(&Bench { binaries, callgrind: Instrument::Callgrind(valgrind), strace: None }, row, is_written)
 }
 
 struct Options {
@@ -338,6 +363,11 @@ fn build(root: &Path, features: &[&str]) -> anyhow::Result<PathBuf> {
     ensure!(status.success(), "the servers do not build");
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |folder| root.join(folder));
     Ok(target.join("release"))
+}
+
+/// Builds the same and `bench-tasks`, always all of it: fewer programs would be built with other features, and anew.
+pub(crate) fn build_tasks() -> anyhow::Result<PathBuf> {
+    build(&crate::root(), &["-p", "bench-tasks"])
 }
 
 fn thousands(number: f64) -> String {

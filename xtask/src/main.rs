@@ -13,10 +13,13 @@ mod conformance;
 mod features;
 mod fuzz;
 mod interop;
+mod kill_tasks;
 mod night;
 mod node;
 mod process;
+mod race_tasks;
 mod soak;
+mod task_report;
 mod tidy;
 mod verify_tests;
 
@@ -44,6 +47,15 @@ usage: cargo xtask COMMAND [OPTIONS]
     --list            print the mutations' names and rules
 
   auth-timing  whether the time of a refusal tells unknown credentials from wrong ones; takes a minute
+
+  kill-tasks   kill a server with tasks in a file under load; what it acknowledged has to hold; then trace its flushes
+    --rounds N        deaths (default 50)
+    --seed N          of the load and the moments (default 1)
+    --write           keep what came of it in bench/TASKS.md
+
+  race-tasks   calls that end at their window's edge while clients leave; every outcome has to be settled once
+    --calls N         on each of two runtimes (default 100000)
+    --write           keep what came of it in bench/TASKS.md
 
   interop      official clients against the sample server, over HTTP and stdio, in both eras
     --with CLIENT     python, typescript, inspector or all; installed by the command itself
@@ -120,7 +132,9 @@ fn main() -> ExitCode {
             "features" => features::run(rest),
             "fuzz" => fuzz::run(rest),
             "interop" => interop::run(rest),
+            "kill-tasks" => kill_tasks::run(rest),
             "night" => night::run(rest),
+            "race-tasks" => race_tasks::run(rest),
             "soak" => soak::run(rest),
             "tidy" => tidy::run(rest),
             "verify-tests" => verify_tests::run(rest),

@@ -18,12 +18,14 @@ use crate::{Reported, cargo, options, refuse_leftovers, root};
 const REPORT: &str = "bench/NIGHT.md";
 
 /// The steps, in order: a name and the arguments of `cargo xtask`.
-const STEPS: [(&str, &[&str]); 8] = [
+const STEPS: [(&str, &[&str]); 10] = [
     ("conformance", &["conformance", "--side", "server"]),
     ("interop", &["interop", "--with", "all", "--all-versions"]),
     ("fuzz", &["fuzz", "--seconds", "300"]),
     ("verify-tests", &["verify-tests"]),
     ("auth-timing", &["auth-timing"]),
+    ("kill-tasks", &["kill-tasks", "--rounds", "50"]),
+    ("race-tasks", &["race-tasks", "--calls", "100000"]),
     ("counts", &["bench", "--counts", "--check"]),
     ("soak", &["soak", "--minutes", "20", "--write"]),
     ("bench", &["bench", "--build-time", "--write"]),
@@ -107,6 +109,11 @@ pub(crate) fn commit() -> anyhow::Result<String> {
     let commit = printed(Command::new("git").args(["rev-parse", "--short=12", "HEAD"]).current_dir(root()))?;
     let changed = printed(Command::new("git").args(["status", "--porcelain"]).current_dir(root()))?;
     Ok(if changed.is_empty() { commit } else { format!("{commit} with changes") })
+}
+
+/// The day, in UTC.
+pub(crate) fn today() -> anyhow::Result<String> {
+    printed(Command::new("date").args(["-u", "+%Y-%m-%d"]))
 }
 
 pub(crate) fn printed(command: &mut Command) -> anyhow::Result<String> {

@@ -56,6 +56,12 @@ impl Guarded {
         self.child.take_stdin().context("the input is not piped or was taken before")
     }
 
+    /// Ends the child at once, which it cannot prevent, and waits until it has.
+    pub(crate) fn kill(&self) -> io::Result<()> {
+        self.child.kill()?;
+        self.child.wait().map(drop)
+    }
+
     /// Asks the child to end, and kills it if it has not after a grace period.
     pub(crate) fn end(&self) -> io::Result<ExitStatus> {
         self.end_within(GRACE)
@@ -156,6 +162,14 @@ mod tests {
         let child = Guarded::spawn("test child", &mut shell(script)).unwrap();
         assert_eq!(child.first_line(AMPLE).unwrap(), "up");
         assert_eq!(child.end_within(Duration::from_millis(100)).unwrap().signal(), Some(9));
+    }
+
+    #[test]
+    fn a_child_can_be_killed() {
+        let child = Guarded::spawn("test child", &mut shell("trap '' TERM; echo up; exec sleep 600")).unwrap();
+        assert_eq!(child.first_line(AMPLE).unwrap(), "up");
+        child.kill().unwrap();
+        assert_eq!(child.end().unwrap().signal(), Some(9));
     }
 
     #[test]

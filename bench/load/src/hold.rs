@@ -104,7 +104,7 @@ fn listens(options: &Options, target: &Target, server: Server) -> Outcome<Held> 
             "jsonrpc": "2.0",
             "id": FIRST_ID,
             "method": "subscriptions/listen",
-            "params": { "_meta": modern_meta(), "notifications": { "toolsListChanged": true } },
+            "params": { "_meta": modern_meta(&json!({})), "notifications": { "toolsListChanged": true } },
         });
         let body = body.to_string();
         format!("{head}Content-Length: {}\r\n\r\n{body}", body.len())

@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use serde_json::{Value, json};
+
 use crate::Outcome;
 use crate::question::Era;
 
@@ -25,7 +27,8 @@ URL is http://HOST:PORT/PATH
   --text BYTES         length of the text to echo (default 64)
   --list TOOLS         tools/list instead of tools/call; the answer must hold so many tools
   --era modern|legacy  revision 2026-07-28, or 2025-11-25 with a session per connection (default modern)
-  --header LINE        one more line in the head of each counted or timed request, such as credentials";
+  --header LINE        one more line in the head of each counted or timed request, such as credentials
+  --capabilities JSON  what the modern client declares (default {})";
 
 pub(crate) struct Options {
     pub(crate) command: Command,
@@ -39,6 +42,7 @@ pub(crate) struct Options {
     pub(crate) era: Era,
     /// A line for the head of each request over HTTP, with its end; nothing if there is none to add.
     pub(crate) header: String,
+    pub(crate) capabilities: Value,
 }
 
 pub(crate) enum Command {
@@ -107,6 +111,7 @@ impl Options {
             tools: None,
             era: Default::default(),
             header: String::new(),
+            capabilities: json!({}),
         };
         options.take(rest)?;
         if let Command::Hold(Kind::Sessions | Kind::Streams, _) = options.command {
@@ -129,6 +134,7 @@ impl Options {
                 ("--text", number) => self.text = number.parse()?,
                 ("--list", number) => self.tools = Some(number.parse()?),
                 ("--era", era) => self.era = era.parse()?,
+                ("--capabilities", object) => self.capabilities = serde_json::from_str(object)?,
                 ("--header", line) if line.contains(':') => self.header = format!("{line}\r\n"),
                 _ => return Err(USAGE.into()),
             }

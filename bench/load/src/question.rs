@@ -58,7 +58,7 @@ impl Question {
         let text: String = ('a'..='z').cycle().take(options.text).collect();
         let mut members = Vec::new();
         if !options.era.shakes_hands() {
-            members.push(format!(r#""_meta":{}"#, modern_meta()));
+            members.push(format!(r#""_meta":{}"#, modern_meta(&options.capabilities)));
         }
         if options.tools.is_none() {
             members.push(format!(r#""name":"echo","arguments":{{"text":"{text}"}}"#));
@@ -111,11 +111,11 @@ impl Question {
 }
 
 /// What each request of the modern era says of its client.
-pub(crate) fn modern_meta() -> Value {
+pub(crate) fn modern_meta(capabilities: &Value) -> Value {
     json!({
         "io.modelcontextprotocol/protocolVersion": MODERN,
         "io.modelcontextprotocol/clientInfo": client_info(),
-        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientCapabilities": capabilities,
     })
 }
 

@@ -3,7 +3,8 @@
 //! Why here: what is measured is what users get, so nothing is switched off and nothing is logged.
 //! Invariants: settings come from the environment, so that every server of a comparison is started alike: `PORT` (0, the
 //! default, picks one), `WORKERS` (1 or 2), `TOOLS` (2 or more, `echo` and `add` among them), `MODE` (`http`
-//! or `stdio`), `AUTH` (`anonymous`, the default, or a provider of the feature `providers`).
+//! or `stdio`), `AUTH` (`anonymous`, the default, or a provider of the feature `providers`), `TASKS` (`none`, the default, or
+//! `optional`: calls of `echo` may become tasks).
 
 #[cfg(feature = "providers")]
 mod auth;
@@ -19,6 +20,7 @@ use std::str::FromStr;
 
 use mcp_core::{Limits, Server};
 use mcp_http::server::{HttpConfig, HttpService, Listener};
+use mcp_tasks::Tasks;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -60,7 +62,15 @@ fn server(tools: usize) -> Outcome<Server> {
     limits.page = PAGE;
     limits.sessions = SESSIONS;
     let mut builder = Server::builder("bench", "1.0.0").limits(limits);
-    for tool in tools::all(tools) {
+    let is_offering = match env::var("TASKS").as_deref() {
+        Ok("none") | Err(env::VarError::NotPresent) => false,
+        Ok("optional") => true,
+        _ => return Err("TASKS is none or optional".into()),
+    };
+    if is_offering {
+        builder = builder.extension(Tasks::new());
+    }
+    for tool in tools::all(tools, is_offering) {
         builder = builder.tool(tool);
     }
     Ok(builder.build()?)

@@ -117,7 +117,7 @@ fn environment<'a>(mode: &'a str, tools: &'a str) -> [(&'static str, &'a str); 4
 }
 
 /// The first program of this name on the search path.
-pub(super) fn program(name: &str) -> Option<PathBuf> {
+pub(crate) fn program(name: &str) -> Option<PathBuf> {
     env::split_paths(&env::var_os("PATH")?).map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 
