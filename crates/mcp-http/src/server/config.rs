@@ -166,8 +166,8 @@ impl HttpConfig {
 
     /// The same for each caller: whom the provider names, and of anonymous callers each address (over IPv6 each network of
     /// 64 bits); where no address is known, only all together are bounded. Default 256. Beyond: 429 with `Retry-After`,
-    /// before the body is read. Behind a proxy all anonymous callers have its address: raise this
-    /// there.
+    /// before the body is read. Behind a proxy that is none of [`Self::trusted_proxies`] all anonymous callers have its
+    /// address: raise this there.
     pub fn max_in_flight_per_caller(mut self, requests: usize) -> Self {
         self.max_in_flight_per_caller = requests.max(1);
         self
