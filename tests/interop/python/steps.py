@@ -13,7 +13,7 @@ the protocol, as dictionaries:
     subscribe(uri), unsubscribe(uri)   their counterparts of the legacy era
     heard                              a queue of notifications
     start_task(name, arguments), task_states(task), task_result(task), cancel_task(task), task_ids()
-                                       core tasks of 2025-11-25
+                                       core tasks of 2025-11-25; left out where the SDK has no words for them
     another()                          a second connection to the same server: an asynchronous context
 """
 
@@ -314,6 +314,8 @@ async def run(connection, legacy, limit):
     async with connection as client:
         equal(client.legacy, legacy)
         for step in STEPS:
+            if step is tasks and not hasattr(client, "start_task"):
+                continue
             try:
                 await asyncio.wait_for(step(client), limit)
                 print(f"{step.__name__}\tok", flush=True)

@@ -165,7 +165,7 @@ impl Options {
     pub(crate) fn check(&self) -> Result<(), Wrong> {
         self.hosts()?;
         self.origins()?;
-        self.proxies()?;
+        drop(self.proxies()?);
         match self.carrier() {
             Carrier::Http(address) if !address.ip().is_loopback() => {
                 let lacking = [
@@ -296,7 +296,7 @@ mod tests {
             &["--stdio", "--http", "127.0.0.1:1"],
             &["--tls-cert", "a"],
             &["--tls-key", "a"],
-            &["--log-level", "loud"],
+            &["--log-level", "mcp_core=loud"],
             &["--log-format", "xml"],
             &["--public-url", "example.com"],
             &["--public-url", "https://example.com/?x"],
