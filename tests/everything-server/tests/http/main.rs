@@ -51,7 +51,8 @@ mod tests {
         let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/running.md");
         let page = std::fs::read_to_string(page).unwrap();
         let flags: Vec<_> = help.split_whitespace().filter(|word| word.starts_with("--") && word.len() > 2).collect();
-        let flags: Vec<_> = flags.iter().map(|flag| flag.trim_matches(|c: char| !c.is_ascii_alphanumeric() && c != '-')).collect();
+        let flags: Vec<_> =
+            flags.iter().map(|flag| flag.trim_matches(|c: char| !c.is_ascii_alphanumeric() && c != '-')).collect();
         assert!(flags.len() > 15, "{help}");
         for flag in flags.iter().filter(|flag| !["--help", "--version"].contains(flag)) {
             assert!(page.contains(&format!("`{flag}")), "{flag} is not in docs/running.md");
@@ -68,7 +69,10 @@ mod tests {
         assert_eq!(program.ask("GET", "/healthz", "").0, 200);
         program.signal("TERM");
         let log = program.ended_within(SOON, true);
-        assert!(log.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()) && log.contains("listening"), "{log}");
+        assert!(
+            log.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()) && log.contains("listening"),
+            "{log}"
+        );
     }
 
     #[test]
