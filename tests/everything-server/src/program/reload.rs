@@ -78,8 +78,11 @@ impl Reloadable {
     }
 }
 
+/// A chain of certificates and its key, both in PEM.
+type Pem = (Vec<u8>, Vec<u8>);
+
 /// The certificate and its key.
-fn certificate(options: &Options) -> Result<Option<(Vec<u8>, Vec<u8>)>, Box<dyn Error>> {
+fn certificate(options: &Options) -> Result<Option<Pem>, Box<dyn Error>> {
     match (&options.tls_cert, &options.tls_key) {
         (Some(certificate), Some(key)) => Ok(Some((read(certificate)?, read(key)?))),
         _ => Ok(None),

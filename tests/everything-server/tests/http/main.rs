@@ -79,7 +79,7 @@ mod tests {
     fn its_log_in_json_is_one_object_a_line_and_stdout_is_left_alone() {
         let flags = ["--http", "127.0.0.1:0", "--log-format", "json", "--log-level", "info,mcp.audit=info"];
         let mut program = Program::start(&flags, &[]);
-        let (status, answer) = program.call("test_simple_text", json!({}));
+        let (status, answer) = program.call("test_simple_text", &json!({}));
         assert_eq!(status, 200, "{answer}");
         program.signal("TERM");
         let (output, log) = program.ended(SOON, true);
@@ -126,7 +126,7 @@ mod tests {
         for (again, answered) in [(false, true), (true, false)] {
             let mut program = Program::start(&["--http", "127.0.0.1:0", "--grace", "60"], &[]);
             // It takes a moment, and says so first.
-            let waiting = program.begin_call("test_tool_with_progress", json!({}), "notifications/progress");
+            let waiting = program.begin_call("test_tool_with_progress", &json!({}), "notifications/progress");
             program.signal("TERM");
             program.logs("ending: requests under way get their grace", SOON);
             if again {

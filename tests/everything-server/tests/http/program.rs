@@ -111,14 +111,14 @@ impl Program {
     }
 
     /// Calls a tool, modern.
-    pub(crate) fn call(&self, tool: &str, arguments: Value) -> (u16, String) {
-        self.ask("POST", "/mcp", &post(tool, &arguments))
+    pub(crate) fn call(&self, tool: &str, arguments: &Value) -> (u16, String) {
+        self.ask("POST", "/mcp", &post(tool, arguments))
     }
 
     /// Calls a tool and reads up to the first event with this in it.
-    pub(crate) fn begin_call(&self, tool: &str, arguments: Value, until: &str) -> Waiting {
+    pub(crate) fn begin_call(&self, tool: &str, arguments: &Value, until: &str) -> Waiting {
         let mut stream = self.connect();
-        write!(stream, "POST /mcp HTTP/1.1\r\nHost: localhost\r\n{}", post(tool, &arguments)).unwrap();
+        write!(stream, "POST /mcp HTTP/1.1\r\nHost: localhost\r\n{}", post(tool, arguments)).unwrap();
         let mut reader = BufReader::new(stream);
         let mut line = String::new();
         while !line.contains(until) {
