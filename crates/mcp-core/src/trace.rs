@@ -28,7 +28,14 @@ const MAX_BAGGAGE_MEMBERS: usize = 64;
 /// It is the sender's word and proves nothing. `baggage` may hold whatever the sender's programs put there; the engine
 /// records it nowhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct TraceContext {
+#[serde(transparent)]
+pub struct TraceContext(Parts);
+
+/// Most requests have none of it.
+type Parts = Option<Box<Headers>>;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+struct Headers {
     #[serde(skip_serializing_if = "Option::is_none")]
     traceparent: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,8 +52,17 @@ impl TraceContext {
         let traceparent = traceparent.map(str::trim).filter(|text| is_parent(text));
         let tracestate = tracestate.map(str::trim).filter(|text| traceparent.is_some() && is_state(text));
         let baggage = baggage.map(str::trim).filter(|text| is_baggage(text));
+        Self::of(traceparent, tracestate, baggage)
+    }
+
+    /// Of texts that are valid.
+    fn of(traceparent: Option<&str>, tracestate: Option<&str>, baggage: Option<&str>) -> Self {
+        if traceparent.is_none() && baggage.is_none() {
+            return Self::default();
+        }
         let owned = |text: Option<&str>| text.map(ToOwned::to_owned);
-        Self { traceparent: owned(traceparent), tracestate: owned(tracestate), baggage: owned(baggage) }
+        let (traceparent, tracestate, baggage) = (owned(traceparent), owned(tracestate), owned(baggage));
+        Self(Some(Box::new(Headers { traceparent, tracestate, baggage })))
     }
 
     /// As the message says in its `_meta`; what it does not say there, as its carrier does.
@@ -57,33 +73,31 @@ impl TraceContext {
             return carrier.trace();
         }
         let (parent, state, baggage) = (text(&keys.traceparent), text(&keys.tracestate), text(&keys.baggage));
-        let mut trace = Self::new(parent.as_deref(), state.as_deref(), baggage.as_deref());
-        if trace.traceparent.is_none() || trace.baggage.is_none() {
-            let carried = carrier.trace();
-            if trace.traceparent.is_none() {
-                (trace.traceparent, trace.tracestate) = (carried.traceparent, carried.tracestate);
-            }
-            trace.baggage = trace.baggage.or(carried.baggage);
+        let said = Self::new(parent.as_deref(), state.as_deref(), baggage.as_deref());
+        if said.traceparent().is_some() && said.baggage().is_some() {
+            return said;
         }
-        trace
+        let carried = carrier.trace();
+        let parent = if said.traceparent().is_some() { &said } else { &carried };
+        Self::of(parent.traceparent(), parent.tracestate(), said.baggage().or_else(|| carried.baggage()))
     }
 
     /// `traceparent`: version, trace, span and flags of the sender.
     #[must_use]
     pub fn traceparent(&self) -> Option<&str> {
-        self.traceparent.as_deref()
+        self.0.as_ref()?.traceparent.as_deref()
     }
 
     /// `tracestate`: what tracing systems add, theirs to understand.
     #[must_use]
     pub fn tracestate(&self) -> Option<&str> {
-        self.tracestate.as_deref()
+        self.0.as_ref()?.tracestate.as_deref()
     }
 
     /// `baggage`: properties that the sender's programs hand on.
     #[must_use]
     pub fn baggage(&self) -> Option<&str> {
-        self.baggage.as_deref()
+        self.0.as_ref()?.baggage.as_deref()
     }
 
     /// The trace: 32 lower-case hexadecimal digits.
@@ -108,7 +122,7 @@ impl TraceContext {
     /// Whether the request belongs to no trace and has no baggage.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.traceparent.is_none() && self.baggage.is_none()
+        self.0.is_none()
     }
 }
 
@@ -177,7 +191,7 @@ mod tests {
     const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
     fn parent_of(text: &str) -> Option<String> {
-        TraceContext::new(Some(text), None, None).traceparent
+        TraceContext::new(Some(text), None, None).traceparent().map(ToOwned::to_owned)
     }
 
     #[test]
@@ -212,7 +226,8 @@ mod tests {
 
     #[test]
     fn a_state_needs_a_parent_and_its_own_form() {
-        let state_of = |text: &str| TraceContext::new(Some(PARENT), Some(text), None).tracestate;
+        let state_of =
+            |text: &str| TraceContext::new(Some(PARENT), Some(text), None).tracestate().map(ToOwned::to_owned);
         let many = |count: usize| (0..count).map(|key| format!("k{key}=v")).collect::<Vec<_>>().join(",");
         for good in ["a=1", "rojo=00f0,congo=t61 x", "t@v/*=y", "a=1,,b=2", &many(32)] {
             assert_eq!(state_of(good).as_deref(), Some(good));
@@ -226,7 +241,7 @@ mod tests {
 
     #[test]
     fn baggage_stands_by_itself() {
-        let baggage_of = |text: &str| TraceContext::new(None, None, Some(text)).baggage;
+        let baggage_of = |text: &str| TraceContext::new(None, None, Some(text)).baggage().map(ToOwned::to_owned);
         for good in ["a=1", "userId=alice , serverNode=DF%2028;p;q=1", "k="] {
             assert_eq!(baggage_of(good).as_deref(), Some(good));
         }

@@ -133,7 +133,12 @@ impl RawJson {
 /// The decoded text of a JSON string that the parser has delimited.
 pub(crate) fn text_of(json: &str) -> Option<Cow<'_, str>> {
     let inner = json.strip_prefix('"')?.strip_suffix('"')?;
-    if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
+    // Names and versions are short, and a search takes longer to begin than they are.
+    let has_escape = match inner.len() {
+        0..=24 => inner.bytes().any(|byte| byte == b'\\'),
+        _ => memchr::memchr(b'\\', inner.as_bytes()).is_some(),
+    };
+    if !has_escape {
         return Some(Cow::Borrowed(inner));
     }
     serde_json::from_str::<String>(json).ok().map(Cow::Owned)

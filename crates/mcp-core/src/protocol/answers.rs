@@ -14,6 +14,7 @@ use mcp_wire::{RawJson, RpcError};
 use serde::{Deserialize, Serialize};
 
 use super::digest;
+use super::few::Few;
 
 /// What survives from one round of a call to the next.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -23,11 +24,11 @@ pub(crate) struct Remembered {
     #[serde(rename = "r")]
     pub(crate) round: u32,
     /// The questions of the last round, by key.
-    #[serde(rename = "q", skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) asked: BTreeMap<String, QuestionDigest>,
+    #[serde(rename = "q", skip_serializing_if = "Few::is_empty")]
+    pub(crate) asked: Few<QuestionDigest>,
     /// Every answer so far, by key.
-    #[serde(rename = "a", skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) answered: BTreeMap<String, Answered>,
+    #[serde(rename = "a", skip_serializing_if = "Few::is_empty")]
+    pub(crate) answered: Few<Answered>,
     /// The handler's own state.
     #[serde(rename = "n", skip_serializing_if = "Option::is_none")]
     pub(crate) note: Option<RawJson>,
@@ -35,11 +36,11 @@ pub(crate) struct Remembered {
     #[serde(rename = "l", skip_serializing_if = "is_zero")]
     pub(crate) logged: u32,
     /// The wording of questions whose wording must not be made again.
-    #[serde(rename = "w", skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) worded: BTreeMap<String, RawJson>,
+    #[serde(rename = "w", skip_serializing_if = "Few::is_empty")]
+    pub(crate) worded: Few<RawJson>,
     /// Values the handler made once.
-    #[serde(rename = "o", skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) once: BTreeMap<String, RawJson>,
+    #[serde(rename = "o", skip_serializing_if = "Few::is_empty")]
+    pub(crate) once: Few<RawJson>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -81,7 +82,7 @@ pub(crate) struct OpenQuestion {
 pub(crate) struct Answers {
     pub(crate) remembered: Remembered,
     /// Answers that came without a state: taken for whichever question has their key, as in a first round.
-    unpinned: BTreeMap<String, RawJson>,
+    unpinned: Few<RawJson>,
     open: Vec<OpenQuestion>,
 }
 
@@ -100,7 +101,7 @@ impl Answers {
             _ => BTreeMap::new(),
         };
         let Some(remembered) = remembered else {
-            return Ok(Self { unpinned: responses, ..Self::default() });
+            return Ok(Self { unpinned: responses.into(), ..Self::default() });
         };
         Ok(Self::resumed(remembered, responses))
     }
@@ -204,7 +205,7 @@ mod tests {
         let given = responses(serde_json::json!({ "other": {}, "k2": 1 }));
         let second = Answers::received(Some(first.remembered), Some(&given)).unwrap();
         assert!(second.answer("other", &question("other", "?").digest).is_none());
-        assert!(second.remembered.asked.contains_key("k"), "the question stays open");
+        assert!(second.remembered.asked.get("k").is_some(), "the question stays open");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 pub(crate) mod admit;
 pub(crate) mod answers;
 pub(crate) mod digest;
+pub(crate) mod few;
 pub(crate) mod finish;
 pub(crate) mod page;
 pub(crate) mod rejection;

@@ -72,6 +72,10 @@ pub(super) struct Sender<'a> {
 impl Sender<'_> {
     /// The trace that the headers name. Several `tracestate` or `baggage` headers are one list; of them the first counts.
     pub(super) fn trace(self) -> TraceContext {
+        // Cheaper than to look for each: hardly a request has any.
+        if !self.headers.keys().any(|name| *name == TRACEPARENT || *name == BAGGAGE) {
+            return TraceContext::default();
+        }
         let text = |name: &HeaderName| self.headers.get(name).and_then(|value| value.to_str().ok());
         let (parent, baggage) = (text(&TRACEPARENT), text(&BAGGAGE));
         if parent.is_none() && baggage.is_none() {
