@@ -151,6 +151,10 @@ impl TaskStore for Counting {
         self.inner.list(owner, after, limit).await
     }
 
+    async fn of_job(&self, provider: &str, job: &str) -> Result<Vec<TaskRecord>, StoreError> {
+        self.inner.of_job(provider, job).await
+    }
+
     async fn forget(&self, owner: OwnerKey) -> Result<(), StoreError> {
         self.inner.forget(owner).await
     }

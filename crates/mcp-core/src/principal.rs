@@ -201,20 +201,6 @@ impl OwnerKey {
         Self(digest.finalize().into())
     }
 
-    /// Reads the text form.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        let digits = text.as_bytes();
-        if digits.len() != 64 || digits.iter().any(|digit| !matches!(digit, b'0'..=b'9' | b'a'..=b'f')) {
-            return None;
-        }
-        let mut key = [0; 32];
-        for (byte, pair) in key.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
-            *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-        }
-        Some(Self(key))
-    }
-
     /// Each part goes in behind its length, so that no two triples give the digest the same input.
     fn of(parts: [&str; 3]) -> Self {
         let mut digest = Sha256::new();

@@ -190,6 +190,11 @@ impl TaskStore for DurableTaskStore {
         self.read(move |database| tables::list(database, owner, after.as_ref(), limit)).await
     }
 
+    async fn of_job(&self, provider: &str, job: &str) -> Result<Vec<TaskRecord>, StoreError> {
+        let (provider, job) = (provider.to_owned(), job.to_owned());
+        self.read(move |database| tables::of_job(database, &provider, &job)).await
+    }
+
     async fn forget(&self, owner: OwnerKey) -> Result<(), StoreError> {
         self.change(Change::Forget(owner)).await.map(drop)
     }

@@ -12,8 +12,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use mcp_core::{
-    Apart, CallEvent, CallExecutor, CallOutcome, CallReply, HandlerError, OwnerKey, PreparedCall, RunFuture,
-    RunningCall, Server, Settled, Taken, TaskOffer, TaskStart, WeakSession,
+    Apart, CallEvent, CallExecutor, CallOutcome, CallReply, HandlerError, OwnerKey, PreparedCall, RequestContext,
+    RunFuture, RunningCall, Server, Settled, Taken, TaskOffer, TaskStart, WeakSession,
 };
 use mcp_wire::capability::ClientCapability;
 use mcp_wire::types::TaskSupport;
@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use crate::live::Seat;
 use crate::methods::ID;
 use crate::mode::{CallMode, ClientOffer, Refusal, call_mode};
-use crate::options::LegacyTasks;
+use crate::options::{LegacyTasks, TaskOptions};
 use crate::record::{TaskEvent, TaskId, TaskRecord, TaskState, owned};
 use crate::shape;
 use crate::store::{Saved, StoreError};
@@ -69,17 +69,13 @@ impl CallExecutor for Tasks {
         match call_mode(support, client_offer(&call, requested.as_ref()), start) {
             CallMode::Inline => Taken::Left(call),
             CallMode::Refuse(refusal) => Taken::Refused(refuse(refusal, &call)),
-            CallMode::Task(start) => {
-                let plan = self.plan(&call, requested);
-                let tasks = Self::clone(&self);
-                Taken::Run(RunFuture::new(async move {
-                    match start {
-                        TaskStart::AtOnce => tasks.create(call, plan).await,
-                        TaskStart::After(window) => tasks.escalate(call, plan, Some(window)).await,
-                        TaskStart::WhenAsked => tasks.escalate(call, plan, None).await,
-                    }
-                }))
-            }
+            CallMode::Task(start) => Taken::Run(RunFuture::new(async move {
+                match start {
+                    TaskStart::AtOnce => self.create(call, requested).await,
+                    TaskStart::After(window) => self.escalate(call, requested, Some(window)).await,
+                    TaskStart::WhenAsked => self.escalate(call, requested, None).await,
+                }
+            })),
         }
     }
 }
@@ -128,114 +124,73 @@ fn refuse(refusal: Refusal, call: &PreparedCall) -> HandlerError {
 }
 
 impl Tasks {
-    fn plan(&self, call: &PreparedCall, requested: Option<Requested>) -> Plan {
-        let (context, options) = (call.context(), self.options());
-        let rules = context.revision().rules();
-        let offer = call.offer();
-        let is_requested = requested.is_some();
-        let own = offer.and_then(TaskOffer::lifetime).unwrap_or(options.ttl);
-        let wanted = requested.and_then(|requested| requested.ttl);
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates, and is not negative")]
-        let ttl =
-            wanted.map_or_else(|| milliseconds(own), |ttl| (ttl as u64).min(milliseconds(options.max_ttl.max(own))));
-        let session = context.session().filter(|_| context.principal().is_anonymous());
-        Plan {
-            server: context.server().clone(),
-            rules,
-            owner: context.owner(),
-            tool: call.tool().into(),
-            arguments: owned(call.arguments()),
-            ttl,
-            poll_interval: milliseconds(offer.and_then(TaskOffer::polling).unwrap_or(options.poll_interval)),
-            is_optional: !is_requested && offer.is_some_and(|offer| offer.support() == TaskSupport::Optional),
-            left: context.session().is_none().then(|| context.cancellation()),
-            session: session.map(mcp_core::Session::ended),
-            hears: context.session().map(mcp_core::Session::downgrade),
+    /// The task is there first, and the call begins within it.
+    async fn create(&self, call: PreparedCall, requested: Option<Requested>) -> CallReply {
+        let plan = Plan::of(self.options(), call.context(), call.tool(), call.offer(), call.arguments(), requested);
+        self.reply_of_task(Unit::Prepared(call), plan).await
+    }
+
+    /// The call begins in place, and becomes a task when its window is over or its handler says so. Until then nothing is
+    /// copied or reserved, for most calls end in their window.
+    async fn escalate(&self, call: PreparedCall, requested: Option<Requested>, window: Option<Duration>) -> CallReply {
+        let mut running = call.start();
+        let moved_out = match within(&mut running, window).await {
+            Some(outcome) if !outcome.is_elsewhere() => return CallReply::Outcome(outcome),
+            ended => ended,
+        };
+        let context = running.context();
+        let plan = Plan::of(self.options(), &context, running.tool(), running.offer(), running.arguments(), requested);
+        match moved_out {
+            Some(outcome) => self.hand_over(outcome, plan).await,
+            // The handler of a call whose client is gone gets its grace and no task.
+            None if context.is_cancelled() => in_place(running, &plan.server).await,
+            None => self.reply_of_task(Unit::Running(running), plan).await,
         }
     }
 
-    /// The task is there first, and the call begins within it.
-    async fn create(self, call: PreparedCall, plan: Plan) -> CallReply {
+    /// Makes a task of a call, and says so; where there can be none, the call stays in place if it may.
+    async fn reply_of_task(&self, unit: Unit, plan: Plan) -> CallReply {
         let record = match plan.record(TaskState::Working) {
             Ok(record) => record,
             Err(error) => return CallReply::Error(HandlerError::rpc(error)),
         };
         let (server, rules, is_optional) = (plan.server.clone(), plan.rules, plan.is_optional);
+        match self.store_and_run(unit, record.clone(), plan).await {
+            Some(Ok(())) => created(&record, rules),
+            Some(Err((unit, error))) if is_optional => {
+                tracing::warn!(%error, "a call stays in place, because there can be no task for it");
+                in_place(unit.in_place(), &server).await
+            }
+            Some(Err((_, error))) => CallReply::Error(HandlerError::rpc(refused(&error))),
+            None => CallReply::Error(HandlerError::internal("the runtime ended")),
+        }
+    }
+
+    /// Stores the record and moves the call into its task: one unit, which goes on when whoever waits for it is gone. Gives
+    /// the call back where the record could not be stored; `None` when the runtime ended.
+    async fn store_and_run(
+        &self,
+        unit: Unit,
+        record: TaskRecord,
+        plan: Plan,
+    ) -> Option<Result<(), (Unit, StoreError)>> {
         let (tell, told) = oneshot::channel();
-        let (tasks, stored) = (self.clone(), record.clone());
-        let apart = apart(&record, rules, plan.session.clone());
+        let tasks = self.clone();
         spawn(async move {
             // Taken before anybody can end the task, so that its end is noticed.
-            let seat = tasks.lives().join(&stored.id);
-            match tasks.insert(&stored).await {
+            let seat = tasks.lives().join(&record.id);
+            match tasks.insert(&record).await {
                 Ok(()) => {
-                    let running = call.start_apart(apart);
+                    let running = unit.in_task(&record, &plan);
                     // Whoever left in between is noticed by the token.
                     let _ = tell.send(Ok(()));
-                    tasks.look_after(&plan, &stored.id);
-                    tasks.collect(seat, stored, running, plan.server, plan.left).await;
+                    tasks.look_after(&plan, &record.id);
+                    tasks.collect(seat, record, running, plan.server, plan.left).await;
                 }
-                Err(error) => drop(tell.send(Err((call, error)))),
+                Err(error) => drop(tell.send(Err((unit, error)))),
             }
         });
-        match told.await {
-            Ok(Ok(())) => created(&record, rules),
-            Ok(Err((call, error))) if is_optional => {
-                tracing::warn!(%error, "a call stays in place, because there can be no task for it");
-                in_place(call.start(), &server).await
-            }
-            Ok(Err((_, error))) => CallReply::Error(HandlerError::rpc(refused(&error))),
-            Err(_) => CallReply::Error(HandlerError::internal("the runtime ended")),
-        }
-    }
-
-    /// The call begins in place, and becomes a task when its window is over or its handler says so.
-    async fn escalate(self, call: PreparedCall, plan: Plan, window: Option<Duration>) -> CallReply {
-        let context = call.context().clone();
-        let mut running = call.start();
-        match first_of(&mut running, window).await {
-            First::Finished(outcome) if outcome.is_elsewhere() => return self.hand_over(outcome, plan).await,
-            First::Finished(outcome) => return CallReply::Outcome(outcome),
-            // The handler of a call whose client is gone gets its grace and no task.
-            First::Wanted | First::Late if context.is_cancelled() => return in_place(running, &plan.server).await,
-            First::Wanted | First::Late => {}
-        }
-        let server = plan.server.clone();
-        match self.adopt(running, plan).await {
-            Ok((record, rules)) => created(&record, rules),
-            Err(Unadopted::Stays(running)) => in_place(running, &server).await,
-            Err(Unadopted::Refused(error)) => CallReply::Error(HandlerError::rpc(error)),
-        }
-    }
-
-    /// Moves a call that runs into a task.
-    async fn adopt(&self, running: RunningCall, plan: Plan) -> Result<(TaskRecord, &'static Rules), Unadopted> {
-        let record = plan.record(TaskState::Working).map_err(Unadopted::Refused)?;
-        let (rules, is_optional) = (plan.rules, plan.is_optional);
-        let (tell, told) = oneshot::channel();
-        let (tasks, stored) = (self.clone(), record.clone());
-        spawn(async move {
-            // Taken before anybody can end the task, so that its end is noticed.
-            let seat = tasks.lives().join(&stored.id);
-            match tasks.insert(&stored).await {
-                Ok(()) => {
-                    running.detach();
-                    let _ = tell.send(Ok(()));
-                    tasks.look_after(&plan, &stored.id);
-                    tasks.collect(seat, stored, running, plan.server, plan.left).await;
-                }
-                Err(error) => drop(tell.send(Err((running, error)))),
-            }
-        });
-        match told.await {
-            Ok(Ok(())) => Ok((record, rules)),
-            Ok(Err((running, error))) if is_optional => {
-                tracing::warn!(%error, "a call stays in place, because there can be no task for it");
-                Err(Unadopted::Stays(running))
-            }
-            Ok(Err((_, error))) => Err(Unadopted::Refused(refused(&error))),
-            Err(_) => Err(Unadopted::Refused(RpcError::internal())),
-        }
+        told.await.ok()
     }
 
     /// The call ended in place by going on outside.
@@ -346,7 +301,7 @@ impl Tasks {
             let seat = tasks.lives().join(&record.id);
             match tasks.store().save(&record, expected).await {
                 Ok(Saved::Stored) => {
-                    tasks.told(&record, &server);
+                    tasks.told(&record, None, &server);
                     let _ = tell.send(Ok(true));
                     tasks.collect(seat, record, call.start_apart(apart), server, None).await;
                 }
@@ -358,13 +313,62 @@ impl Tasks {
     }
 }
 
-/// What became of a call that was to become a task and did not.
-enum Unadopted {
-    Stays(RunningCall),
-    Refused(RpcError),
+/// A call that is to become a task.
+enum Unit {
+    Prepared(PreparedCall),
+    Running(RunningCall),
+}
+
+impl Unit {
+    fn in_task(self, record: &TaskRecord, plan: &Plan) -> RunningCall {
+        match self {
+            Self::Prepared(call) => call.start_apart(apart(record, plan.rules, plan.session.clone())),
+            Self::Running(running) => {
+                running.detach();
+                running
+            }
+        }
+    }
+
+    fn in_place(self) -> RunningCall {
+        match self {
+            Self::Prepared(call) => call.start(),
+            Self::Running(running) => running,
+        }
+    }
 }
 
 impl Plan {
+    fn of(
+        options: &TaskOptions,
+        context: &RequestContext,
+        tool: &str,
+        offer: Option<&TaskOffer>,
+        arguments: &RawJson,
+        requested: Option<Requested>,
+    ) -> Self {
+        let is_requested = requested.is_some();
+        let own = offer.and_then(TaskOffer::lifetime).unwrap_or(options.ttl);
+        let wanted = requested.and_then(|requested| requested.ttl);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates, and is not negative")]
+        let ttl =
+            wanted.map_or_else(|| milliseconds(own), |ttl| (ttl as u64).min(milliseconds(options.max_ttl.max(own))));
+        let session = context.session().filter(|_| context.principal().is_anonymous());
+        Self {
+            server: context.server().clone(),
+            rules: context.revision().rules(),
+            owner: context.owner(),
+            tool: tool.into(),
+            arguments: owned(arguments),
+            ttl,
+            poll_interval: milliseconds(offer.and_then(TaskOffer::polling).unwrap_or(options.poll_interval)),
+            is_optional: !is_requested && offer.is_some_and(|offer| offer.support() == TaskSupport::Optional),
+            left: context.session().is_none().then(|| context.cancellation()),
+            session: session.map(mcp_core::Session::ended),
+            hears: context.session().map(mcp_core::Session::downgrade),
+        }
+    }
+
     fn record(&self, state: TaskState) -> Result<TaskRecord, RpcError> {
         let now = now(&self.server);
         Ok(TaskRecord {
@@ -393,26 +397,21 @@ fn apart(record: &TaskRecord, rules: &Rules, session: Option<CancellationToken>)
     }
 }
 
-enum First {
-    Finished(CallOutcome),
-    Wanted,
-    Late,
-}
-
-/// What comes first of a call and the end of its window; the timer is only started when the call is not ready at once.
-async fn first_of(running: &mut RunningCall, window: Option<Duration>) -> First {
+/// The outcome of a call, if it comes before the end of the window and before its handler wants a task; the timer is only
+/// started when the call is not ready at once.
+async fn within(running: &mut RunningCall, window: Option<Duration>) -> Option<CallOutcome> {
     let mut timer: Option<Pin<Box<Sleep>>> = None;
     poll_fn(|context| {
         while let Poll::Ready(event) = running.poll_next(context) {
             match event {
-                CallEvent::Finished(outcome) => return Poll::Ready(First::Finished(outcome)),
-                CallEvent::WantsTask => return Poll::Ready(First::Wanted),
+                CallEvent::Finished(outcome) => return Poll::Ready(Some(outcome)),
+                CallEvent::WantsTask => return Poll::Ready(None),
                 _ => {}
             }
         }
         let Some(window) = window else { return Poll::Pending };
         let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(window)));
-        timer.as_mut().poll(context).map(|()| First::Late)
+        timer.as_mut().poll(context).map(|()| None)
     })
     .await
 }

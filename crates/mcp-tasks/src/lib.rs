@@ -30,6 +30,7 @@
 #[cfg(feature = "durable")]
 mod durable;
 mod executor;
+mod jobs;
 mod live;
 mod memory;
 mod methods;
@@ -45,6 +46,7 @@ pub mod testing;
 
 #[cfg(feature = "durable")]
 pub use durable::{DurableTaskStore, Found, OpenError};
+pub use jobs::JobError;
 pub use memory::MemoryTaskStore;
 pub use methods::ID;
 pub use options::{LegacyTasks, TaskOptions};

@@ -3,7 +3,8 @@
 //! Why here: the default, and the smallest thing that keeps the contract.
 //! Invariants: what is counted is what is there; nothing of one owner is found by another.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,6 +23,8 @@ pub struct MemoryTaskStore(Mutex<Table>);
 struct Table {
     by_id: HashMap<TaskId, Box<TaskRecord>>,
     by_owner: HashMap<OwnerKey, BTreeSet<(u64, TaskId)>>,
+    /// By provider and job.
+    by_job: HashMap<(Box<str>, Box<str>), HashSet<TaskId>>,
     bytes: usize,
 }
 
@@ -66,6 +69,7 @@ impl TaskStore for MemoryTaskStore {
         }
         table.bytes = bytes;
         table.by_owner.entry(record.owner).or_default().insert((record.created_at, record.id.clone()));
+        table.stands_in(record);
         table.by_id.insert(record.id.clone(), Box::new(record.clone()));
         Ok(())
     }
@@ -80,9 +84,12 @@ impl TaskStore for MemoryTaskStore {
         if stored.version != expected || stored.owner != record.owner {
             return Ok(Saved::Conflict);
         }
-        let before = stored.bytes();
-        (**stored).clone_from(record);
-        table.bytes = table.bytes.saturating_sub(before).saturating_add(record.bytes());
+        let before = std::mem::replace(&mut **stored, record.clone());
+        table.bytes = table.bytes.saturating_sub(before.bytes()).saturating_add(record.bytes());
+        if before.job() != record.job() {
+            table.leaves(&before);
+            table.stands_in(record);
+        }
         Ok(Saved::Stored)
     }
 
@@ -97,6 +104,12 @@ impl TaskStore for MemoryTaskStore {
         let after = after.map_or(Bound::Unbounded, Bound::Excluded);
         let page = own.range((after, Bound::Unbounded)).take(limit);
         Ok(page.filter_map(|(_, id)| table.by_id.get(id)).map(|record| (**record).clone()).collect())
+    }
+
+    async fn of_job(&self, provider: &str, job: &str) -> Result<Vec<TaskRecord>, StoreError> {
+        let table = self.table();
+        let ids = table.by_job.get(&(provider.into(), job.into())).into_iter().flatten();
+        Ok(ids.filter_map(|id| table.by_id.get(id)).map(|record| (**record).clone()).collect())
     }
 
     async fn forget(&self, owner: OwnerKey) -> Result<(), StoreError> {
@@ -130,6 +143,23 @@ impl Table {
     fn remove(&mut self, id: &TaskId) {
         if let Some(record) = self.by_id.remove(id) {
             self.bytes = self.bytes.saturating_sub(record.bytes());
+            self.leaves(&record);
+        }
+    }
+
+    fn stands_in(&mut self, record: &TaskRecord) {
+        if let Some((provider, job)) = record.job() {
+            self.by_job.entry((provider.into(), job.into())).or_default().insert(record.id.clone());
+        }
+    }
+
+    fn leaves(&mut self, record: &TaskRecord) {
+        let Some((provider, job)) = record.job() else { return };
+        if let Entry::Occupied(mut standing) = self.by_job.entry((provider.into(), job.into())) {
+            standing.get_mut().remove(&record.id);
+            if standing.get().is_empty() {
+                standing.remove();
+            }
         }
     }
 }

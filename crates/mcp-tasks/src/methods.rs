@@ -4,7 +4,7 @@
 //! Invariants: every look-up is by owner; an answer counts once; a question is on the stream of one request at a time.
 //! Spec: tasks extension draft; 2025-11-25 basic/utilities/tasks, "Protocol Messages"
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use crate::live::Seat;
-use crate::provider::{JobState, ProviderError};
+use crate::provider::JobState;
 use crate::record::{Applied, OpenQuestion, TaskEvent, TaskId, TaskRecord, TaskState};
 use crate::shape;
 use crate::tasks::{ChangeError, Tasks, now, refused};
@@ -141,9 +141,12 @@ impl Tasks {
         let Named { task_id } = request.parse()?;
         let rules = context.revision().rules();
         let record = self.current(context.owner(), &task_id, context.server()).await.map_err(fault)?;
-        if let (TaskState::Elsewhere { provider, job }, false) = (&record.state, record.is_ended()) {
-            let provider = self.provider(provider).ok_or_else(|| no_provider(provider))?;
-            provider.cancel(job).await.map_err(unavailable)?;
+        if let Some((provider, job)) = record.job() {
+            self.job_system(provider)
+                .map_err(HandlerError::internal)?
+                .cancel(job)
+                .await
+                .map_err(HandlerError::internal)?;
         }
         let changed = self.change(context.owner(), &task_id, &TaskEvent::Cancelled, context.server()).await;
         let record = match changed {
@@ -212,23 +215,26 @@ impl Tasks {
         let deadline = Instant::now() + self.options().result_wait;
         // Before the first look, so that no change is missed.
         let mut seat = self.lives().join(&TaskId::from(&*task_id));
+        // A job outside may take its time to notice an answer; meanwhile it seems to wait for it still.
+        let mut answered = HashSet::new();
         loop {
             let (record, open) = self.seen(&task_id, context).await?;
             if record.is_ended() {
                 return shape::outcome(&record, context.revision().rules());
             }
             let open = match &record.state {
-                TaskState::InputRequired(parked) => Some(&*parked.open),
-                _ => open.as_deref(),
+                TaskState::InputRequired(parked) => &*parked.open,
+                _ => open.as_deref().unwrap_or_default(),
             };
             let spoken_for = self.lives().speaks(&record.id, context).err();
-            if let (Some(open), None) = (open, &spoken_for) {
-                let answers = asked(&record, open, context)?;
+            let to_ask: Vec<_> = open.iter().filter(|question| !answered.contains(&question.key)).collect();
+            if !to_ask.is_empty() && spoken_for.is_none() {
+                let answers = asked(&record, &to_ask, context)?;
                 self.answer(&task_id, answers, context).await?;
+                answered.extend(to_ask.into_iter().map(|question| question.key.clone()));
                 continue;
             }
-            let is_elsewhere = matches!(record.state, TaskState::Elsewhere { .. });
-            let next_look = is_elsewhere.then(|| Duration::from_millis(record.poll_interval.max(1)));
+            let next_look = record.job().is_some().then(|| Duration::from_millis(record.poll_interval.max(1)));
             if waited(&mut seat, spoken_for, next_look, deadline).await.is_err() {
                 let text = "the task has not ended; ask again";
                 return Err(HandlerError::rpc(RpcError::new(ErrorCode::INTERNAL_ERROR, text)));
@@ -244,24 +250,9 @@ impl Tasks {
     ) -> Result<(TaskRecord, Option<Vec<OpenQuestion>>), HandlerError> {
         let (owner, server) = (context.owner(), context.server());
         let record = self.current(owner, id, server).await.map_err(fault)?;
-        let TaskState::Elsewhere { provider, job } = &record.state else { return Ok((record, None)) };
-        let provider = self.provider(provider).ok_or_else(|| no_provider(provider))?;
-        let event = match provider.state(job).await.map_err(unavailable)? {
-            JobState::Working => return Ok((record, None)),
-            JobState::InputRequired(open) => return Ok((record, Some(open))),
-            JobState::Completed(reply) => {
-                let is_error = reply.is_error;
-                let result = RawJson::from_serialize(&reply.into_result()).map_err(HandlerError::internal)?;
-                TaskEvent::Finished { result, is_error }
-            }
-            JobState::Failed(error) => TaskEvent::Failed(error),
-            JobState::Cancelled => TaskEvent::Cancelled,
-        };
-        match self.change(owner, id, &event, server).await {
-            Ok(record) => Ok((record, None)),
-            Err(ChangeError::Ended(record)) => Ok((*record, None)),
-            Err(error) => Err(fault(error)),
-        }
+        let Some((provider, job)) = record.job() else { return Ok((record, None)) };
+        let state = self.job_state(provider, job).await.map_err(HandlerError::internal)?;
+        self.stands(record, state, server).await.map_err(fault)
     }
 
     /// Hands answers to a task. Those to nothing that is open are ignored, and so is everything once it has ended.
@@ -274,9 +265,17 @@ impl Tasks {
         let (owner, server) = (context.owner(), context.server());
         loop {
             let mut record = self.current(owner, id, server).await.map_err(fault)?;
-            if let TaskState::Elsewhere { provider, job } = &record.state {
-                let provider = self.provider(provider).ok_or_else(|| no_provider(provider))?;
-                provider.update(job, answers).await.map_err(unavailable)?;
+            if let Some((provider, job)) = record.job() {
+                if let JobState::InputRequired(open) =
+                    self.job_state(provider, job).await.map_err(HandlerError::internal)?
+                {
+                    check(&open, &answers)?;
+                }
+                self.job_system(provider)
+                    .map_err(HandlerError::internal)?
+                    .update(job, answers)
+                    .await
+                    .map_err(HandlerError::internal)?;
                 self.lives().changed(&record.id);
                 return Ok(());
             }
@@ -317,7 +316,7 @@ fn check(open: &[OpenQuestion], answers: &[(String, RawJson)]) -> Result<(), Han
 /// The answers of the client to everything that is open, asked on the stream of this request.
 fn asked(
     record: &TaskRecord,
-    open: &[OpenQuestion],
+    open: &[&OpenQuestion],
     context: &RequestContext,
 ) -> Result<Vec<(String, RawJson)>, HandlerError> {
     let mut answers = Vec::with_capacity(open.len());
@@ -441,14 +440,6 @@ fn acknowledged() -> Result<ExtensionReply, HandlerError> {
 
 fn fault(error: ChangeError) -> HandlerError {
     HandlerError::rpc(error.into_rpc())
-}
-
-fn no_provider(name: &str) -> HandlerError {
-    HandlerError::internal(format!("there is no provider \"{name}\""))
-}
-
-fn unavailable(error: ProviderError) -> HandlerError {
-    HandlerError::internal(error)
 }
 
 /// Where a page ends.

@@ -1,7 +1,7 @@
 //! Tasks that live in a job system outside: the trait that brings them here.
 //!
 //! Why here: a queue or a workflow engine keeps its own state; copying it would make two truths.
-//! Invariants: a provider is asked for a job only on behalf of the owner of its task.
+//! Invariants: what a job came to is told to the owners of its tasks and to nobody else.
 
 use async_trait::async_trait;
 use mcp_core::ToolReply;
@@ -12,8 +12,8 @@ use crate::record::OpenQuestion;
 /// A system that runs jobs, each of which is a task to clients.
 ///
 /// A tool hands its call over with [`HandlerError::elsewhere`](mcp_core::HandlerError::elsewhere), naming the provider and
-/// the job. From then on the job is asked for whenever its owner asks for the task, and
-/// [`Tasks::job_changed`](crate::Tasks::job_changed) tells those who listen.
+/// the job. From then on the job is asked for whenever the owner asks for the task. Whoever learns that a job has changed
+/// says so with [`Tasks::job_changed`](crate::Tasks::job_changed), and the task's listeners are told.
 #[async_trait]
 pub trait TaskProvider: Send + Sync + 'static {
     /// Where a job stands. What ended must be told as long as the task is kept.
@@ -28,7 +28,8 @@ pub trait TaskProvider: Send + Sync + 'static {
     /// [`ProviderError`]: the client gets -32603, and the task goes on.
     async fn cancel(&self, job: &str) -> Result<(), ProviderError>;
 
-    /// Hands answers to a job, each under the key of its question. Keys that the job does not wait for are to be ignored.
+    /// Hands answers to a job, each under the key of its question, which it fits. Keys that the job does not wait for are to
+    /// be ignored.
     ///
     /// # Errors
     /// [`ProviderError`]: the client gets -32603 and may answer again.

@@ -8,9 +8,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use mcp_core::{Asked, OwnerKey};
-use mcp_wire::{ErrorCode, RawJson, RpcError};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use mcp_core::{Asked, HandlerError, OwnerKey, Question};
+use mcp_wire::{ErrorCode, RawJson, Revision, RpcError};
+use serde::{Deserialize, Serialize};
 
 /// A task.
 ///
@@ -22,7 +22,6 @@ pub struct TaskRecord {
     /// Finds the task; nobody can guess it.
     pub id: TaskId,
     /// Who may know of it.
-    #[serde(with = "owner_text")]
     pub owner: OwnerKey,
     /// How often it has changed. A store keeps the change of who saw the newest version.
     pub version: u64,
@@ -159,6 +158,18 @@ pub struct OpenQuestion {
     pub params: RawJson,
 }
 
+impl OpenQuestion {
+    /// A question of a job outside, which is asked of its client as a handler would ask it. The key means this question for
+    /// the whole life of the job.
+    ///
+    /// # Errors
+    /// When the question is none that can be asked, such as a form whose schema is no flat object.
+    pub fn new<Q: Question>(key: impl Into<Box<str>>, question: &Q) -> Result<Self, HandlerError> {
+        let params = question.params(Revision::NEWEST)?;
+        Ok(Self { key: key.into(), asked_as: None, method: Q::METHOD.into(), params })
+    }
+}
+
 /// Something that happens to a task.
 #[derive(Clone, Debug)]
 pub(crate) enum TaskEvent {
@@ -212,6 +223,15 @@ impl TaskRecord {
         match self.state {
             TaskState::Working | TaskState::Elsewhere { .. } | TaskState::InputRequired(_) => false,
             TaskState::Completed { .. } | TaskState::Failed { .. } | TaskState::Cancelled => true,
+        }
+    }
+
+    /// The provider and the job that the task stands in, as long as it runs in a job system outside.
+    #[must_use]
+    pub fn job(&self) -> Option<(&str, &str)> {
+        match &self.state {
+            TaskState::Elsewhere { provider, job } => Some((provider, job)),
+            _ => None,
         }
     }
 
@@ -356,20 +376,6 @@ impl TaskRecord {
 /// A copy of its own: a slice of a received body would keep the whole body alive for as long as the task.
 pub(crate) fn owned(value: &RawJson) -> RawJson {
     RawJson::from_bytes(value.as_bytes().to_vec().into()).unwrap_or_else(|_| value.clone())
-}
-
-/// Owners as text, so that any store can hold and compare them.
-mod owner_text {
-    use super::{Deserialize, Deserializer, OwnerKey, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(owner: &OwnerKey, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(owner)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<OwnerKey, D::Error> {
-        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        OwnerKey::parse(&text).ok_or_else(|| serde::de::Error::custom("an owner is 64 lower-case hexadecimal digits"))
-    }
 }
 
 #[cfg(test)]

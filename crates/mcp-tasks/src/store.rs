@@ -47,6 +47,12 @@ pub trait TaskStore: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Vec<TaskRecord>, StoreError>;
 
+    /// The tasks that [stand in](TaskRecord::job) this job now, whoever their owners are, in any order.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`].
+    async fn of_job(&self, provider: &str, job: &str) -> Result<Vec<TaskRecord>, StoreError>;
+
     /// Forgets every task of an owner.
     ///
     /// # Errors

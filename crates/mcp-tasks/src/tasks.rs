@@ -17,7 +17,7 @@ use crate::live::Live;
 use crate::memory::MemoryTaskStore;
 use crate::options::TaskOptions;
 use crate::provider::TaskProvider;
-use crate::record::{Applied, AskLimits, TaskEvent, TaskId, TaskRecord};
+use crate::record::{Applied, AskLimits, OpenQuestion, TaskEvent, TaskRecord};
 use crate::shape;
 use crate::store::{Room, Saved, StoreError, TaskStore};
 
@@ -220,37 +220,29 @@ impl Tasks {
         match self.0.store.save(record, expected).await.map_err(ChangeError::Store)? {
             Saved::Conflict => Ok(false),
             Saved::Stored => {
-                self.told(record, server);
+                self.told(record, None, server);
                 Ok(true)
             }
         }
     }
 
-    /// Tells of a task as it is now.
-    pub(crate) fn told(&self, record: &TaskRecord, server: &Server) {
+    /// Tells of a task as it is now. `open` are the questions of a job outside.
+    pub(crate) fn told(&self, record: &TaskRecord, open: Option<&[OpenQuestion]>, server: &Server) {
         self.0.live.changed(&record.id);
         let name = record.id.as_str();
         let notification = Method::Tasks.as_str();
         if server.is_listened_to(notification, name) {
             // Whoever listens reads what the newest revision would say.
-            match RawJson::from_serialize(&shape::detailed(record, Revision::NEWEST.rules(), None)) {
+            match RawJson::from_serialize(&shape::detailed(record, Revision::NEWEST.rules(), open)) {
                 Ok(params) => server.named_changed(notification, name, &params),
                 Err(error) => tracing::error!(%error, "a task could not be told of"),
             }
         }
         if let Some(session) = self.0.live.channel(&record.id, record.is_ended()) {
-            match RawJson::from_serialize(&shape::brief(record, session.rules())) {
+            match RawJson::from_serialize(&shape::detailed(record, session.rules(), open)) {
                 Ok(params) => session.tell(Method::TaskStatus.as_str(), name, params),
                 Err(error) => tracing::error!(%error, "a task could not be told of"),
             }
-        }
-    }
-
-    /// Tells listeners that a job of a provider has changed, so that its task is looked at anew. Nothing happens where the
-    /// owner has no such task.
-    pub async fn job_changed(&self, owner: OwnerKey, id: &TaskId, server: &Server) {
-        if let Ok(record) = self.current(owner, id.as_str(), server).await {
-            self.told(&record, server);
         }
     }
 

@@ -29,6 +29,7 @@ pub use mcp_core::testing::TestError;
 
 use crate::store::TaskStore;
 
+mod jobs;
 mod lists;
 mod records;
 mod room;
@@ -65,7 +66,8 @@ pub async fn store_contract<S: TaskStore>(make: impl AsyncFn() -> S) -> Checked 
     promise("an insertion may be dropped half-way", room::dropped(store().await)).await?;
     promise("tasks are listed by creation and id", lists::ordered(store().await)).await?;
     promise("a page follows what it comes after", lists::paged(store().await)).await?;
-    promise("what stays is listed once, whatever changes meanwhile", lists::changing(store().await)).await
+    promise("what stays is listed once, whatever changes meanwhile", lists::changing(store().await)).await?;
+    promise("the tasks of a job are those that stand in it", jobs::found(store().await)).await
 }
 
 async fn promise(sentence: &str, check: impl Future<Output = Checked>) -> Checked {

@@ -59,6 +59,8 @@ enum Fault {
     NeverSweeps,
     ShortensResults,
     BringsTasksBack,
+    LosesJobs,
+    TakesJobsForEachOther,
 }
 
 /// A store in memory with one fault.
@@ -199,6 +201,14 @@ impl TaskStore for Broken {
         }
     }
 
+    async fn of_job(&self, provider: &str, job: &str) -> Result<Vec<TaskRecord>, StoreError> {
+        match self.fault {
+            Fault::LosesJobs => Ok(Vec::new()),
+            Fault::TakesJobsForEachOther => self.inner.of_job(provider, job.trim_end()).await,
+            _ => self.inner.of_job(provider, job).await,
+        }
+    }
+
     async fn forget(&self, owner: OwnerKey) -> Result<(), StoreError> {
         if self.fault == Fault::ForgetsEverybody {
             self.inner.sweep(u64::MAX).await?;
@@ -234,6 +244,8 @@ async fn a_store_that_breaks_its_contract_is_told_which_sentence() {
         (Fault::NeverSweeps, "a sweep removes what is forgettable, and nothing else"),
         (Fault::ShortensResults, "what was inserted is found, as it was"),
         (Fault::BringsTasksBack, "a task that was forgotten is gone, and no other"),
+        (Fault::LosesJobs, "the tasks of a job are those that stand in it"),
+        (Fault::TakesJobsForEachOther, "the tasks of a job are those that stand in it"),
     ];
     for (fault, sentence) in found {
         let error = store_contract(async || Broken::with(fault)).await.unwrap_err().to_string();

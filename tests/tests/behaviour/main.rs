@@ -42,6 +42,7 @@ behaviours! {
     tasks,
     tasks_asking,
     tasks_notices,
+    tasks_outside,
     tasks_owners,
     telemetry,
     tools,

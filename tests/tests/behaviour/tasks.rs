@@ -1,6 +1,7 @@
 //! Tasks: which calls become one, what becomes of it, and how its end is told in both forms.
 //!
-//! What a task asks is in `tasks_asking.rs`, whose it is in `tasks_owners.rs`.
+//! What a task asks is in `tasks_asking.rs`, whose it is in `tasks_owners.rs`, what runs
+//! outside in `tasks_outside.rs`.
 //!
 //! Spec: 2025-11-25 basic/utilities/tasks; tasks extension draft
 
@@ -8,11 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use async_trait::async_trait;
-use mcp_core::{HandlerError, NoArguments, RequestContext, Server, ServerBuilder, TaskOffer, Tool, ToolReply};
-use mcp_tasks::{ID, JobState, LegacyTasks, ProviderError, TaskOptions, TaskProvider, Tasks};
+use mcp_core::{HandlerError, NoArguments, RequestContext, Server, ServerBuilder, TaskOffer, Tool};
+use mcp_tasks::{ID, LegacyTasks, TaskOptions, Tasks};
 use mcp_tests::{Client, Host, Lane, Profile, Reply, idle, lanes};
-use mcp_wire::{ErrorCode, RawJson, RpcError};
+use mcp_wire::{ErrorCode, RpcError};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -29,7 +29,6 @@ lanes! {
         a_task_is_forgotten_a_minute_after_its_lifetime,
         there_is_an_answer_for_one_task_too_many,
         parameters_that_do_not_fit_are_refused,
-        a_job_outside_is_a_task_here,
         the_end_of_the_server_fails_what_runs,
     }
     modern "core tasks begin at once and belong to a client that comes back" {
@@ -132,7 +131,7 @@ pub(crate) async fn state(client: &Client, id: &str) -> Value {
 }
 
 /// What an ended task came to: its state where that says it all, else with what `tasks/result` says.
-async fn outcome(client: &Client, id: &str) -> (String, Value) {
+pub(crate) async fn outcome(client: &Client, id: &str) -> (String, Value) {
     let task = state(client, id).await;
     let status = task["status"].as_str().unwrap().to_owned();
     if client.lane().is_modern() {
@@ -412,64 +411,6 @@ async fn parameters_that_do_not_fit_are_refused(lane: Lane) {
     for cursor in ["", "x", "MTI", "//"] {
         assert_eq!(client.request("tasks/list", json!({ "cursor": cursor })).await.code(), -32602, "{cursor}");
     }
-}
-
-/// A job that ends when it is told to, and notes what it hears.
-#[derive(Clone, Default)]
-struct Jobs {
-    ended: Arc<AtomicUsize>,
-    cancelled: Arc<AtomicUsize>,
-}
-
-#[async_trait]
-impl TaskProvider for Jobs {
-    async fn state(&self, job: &str) -> Result<JobState, ProviderError> {
-        match (job, self.ended.load(Ordering::SeqCst)) {
-            ("lost", _) => Err(ProviderError::new("the queue is down")),
-            (_, 0) => Ok(JobState::Working),
-            _ => Ok(JobState::Completed(ToolReply::text(format!("{job} is done")))),
-        }
-    }
-
-    async fn cancel(&self, _job: &str) -> Result<(), ProviderError> {
-        self.cancelled.fetch_add(1, Ordering::SeqCst);
-        Ok(())
-    }
-
-    async fn update(&self, _job: &str, _answers: Vec<(String, RawJson)>) -> Result<(), ProviderError> {
-        Ok(())
-    }
-}
-
-async fn a_job_outside_is_a_task_here(lane: Lane) {
-    let jobs = Jobs::default();
-    let hands_over = |job: &'static str| {
-        Tool::typed(job, move |_: NoArguments, _: RequestContext| async move {
-            Err::<String, _>(HandlerError::elsewhere("jobs", job))
-        })
-    };
-    let tasks = Tasks::builder().provider("jobs", jobs.clone()).build();
-    let builder = Server::builder("s", "1")
-        .extension(tasks)
-        .tool(hands_over("first").task(TaskOffer::required()))
-        .tool(hands_over("second").task(TaskOffer::required().at_once()))
-        .tool(hands_over("lost").task(TaskOffer::required()));
-    let client = connected(lane, builder).await;
-    let first = created(&client, "first", json!({})).await;
-    let second = created(&client, "second", json!({})).await;
-    let lost = created(&client, "lost", json!({})).await;
-    idle().await;
-    assert_eq!(state(&client, id_of(&first)).await["status"], "working");
-    let failing = client.request("tasks/get", json!({ "taskId": id_of(&lost) })).await;
-    assert_eq!(failing.code(), -32603);
-    assert!(!failing.text.contains("queue"), "the cause stays here");
-    cancelled(&client, id_of(&second)).await;
-    assert_eq!(jobs.cancelled.load(Ordering::SeqCst), 1);
-    assert_eq!(state(&client, id_of(&second)).await["status"], "cancelled");
-    jobs.ended.store(1, Ordering::SeqCst);
-    let (status, result) = outcome(&client, id_of(&first)).await;
-    assert_eq!((status.as_str(), &result["content"][0]["text"]), ("completed", &json!("first is done")));
-    assert_eq!(state(&client, id_of(&second)).await["status"], "cancelled");
 }
 
 /// Cancels a task that can be.

@@ -277,6 +277,8 @@ pub struct RunningCall {
     /// Taken when it has ended.
     future: Option<BoxFuture<Concluded>>,
     state: Arc<CallState>,
+    tool: Arc<ToolEntry>,
+    arguments: RawJson,
     notices: bool,
     wanted: bool,
 }
@@ -298,13 +300,37 @@ pub enum CallEvent {
 
 impl RunningCall {
     fn of(context: RequestContext, tool: Arc<ToolEntry>, subject: Subject, notices: bool) -> Self {
-        let state = Arc::clone(&context.0);
+        let (state, entry, arguments) = (Arc::clone(&context.0), Arc::clone(&tool), subject.arguments.clone());
         // The owner may change while the call runs; the span of the call does not.
         let span = tracing::Span::current();
         let running = async move { conclude(&context, &subject, &tool).await };
         let future: BoxFuture<Concluded> =
             if span.is_disabled() { Box::pin(running) } else { Box::pin(running.instrument(span)) };
-        Self { future: Some(future), state, notices, wanted: false }
+        Self { future: Some(future), state, tool: entry, arguments, notices, wanted: false }
+    }
+
+    /// The name of the tool.
+    #[must_use]
+    pub fn tool(&self) -> &str {
+        &self.tool.definition.name
+    }
+
+    /// What the tool says of its calls as tasks; `None` where they must not be.
+    #[must_use]
+    pub fn offer(&self) -> Option<&TaskOffer> {
+        self.tool.task.as_ref()
+    }
+
+    /// The arguments, an object.
+    #[must_use]
+    pub fn arguments(&self) -> &RawJson {
+        &self.arguments
+    }
+
+    /// The request. Whoever keeps it longer than the call keeps the request alive.
+    #[must_use]
+    pub fn context(&self) -> RequestContext {
+        RequestContext(Arc::clone(&self.state))
     }
 
     /// The next thing that happens. Cancel-safe; the call runs only while this is polled. After the end: never again.

@@ -2,7 +2,8 @@
 //!
 //! Why here: blocking and single-threaded, so that a change can be read from top to bottom.
 //! Invariants: what is compared, counted or swept stands beside the record, so that a record nobody can read any more is
-//! still its owner's, counted, and gone when its time is over; every task stands in both tables or in none.
+//! still its owner's, counted, and gone when its time is over; every task stands in the tables of ids and of owners or in none, and
+//! in both tables of jobs as long as it stands in one.
 
 use std::collections::HashMap;
 use std::ops::Bound;
@@ -31,6 +32,10 @@ type Stored = (&'static [u8; 32], u64, u64, u64, u64, &'static [u8]);
 const TASKS: TableDefinition<'_, &str, Stored> = TableDefinition::new("tasks");
 /// Ids by owner and creation.
 const OWNED: TableDefinition<'_, (&[u8; 32], u64, &str), ()> = TableDefinition::new("owned");
+/// Ids by provider and job.
+const JOBS: TableDefinition<'_, (&str, &str, &str), ()> = TableDefinition::new("jobs");
+/// Provider and job by id.
+const JOB_OF: TableDefinition<'_, &str, (&str, &str)> = TableDefinition::new("job_of");
 
 /// A record as it is stored.
 pub(super) struct Row {
@@ -40,6 +45,7 @@ pub(super) struct Row {
     created_at: u64,
     forgettable_at: u64,
     bytes: u64,
+    job: Option<(String, String)>,
     json: Vec<u8>,
 }
 
@@ -55,6 +61,7 @@ impl Row {
             created_at: record.created_at,
             forgettable_at: record.forgettable_at(),
             bytes: record.bytes() as u64,
+            job: record.job().map(|(provider, job)| (provider.to_owned(), job.to_owned())),
             json,
         })
     }
@@ -187,6 +194,26 @@ pub(super) fn list(
     Ok(records)
 }
 
+pub(super) fn of_job(database: &Database, provider: &str, job: &str) -> Result<Vec<TaskRecord>, Error> {
+    let transaction = database.begin_read()?;
+    let (jobs, tasks) = (transaction.open_table(JOBS)?, transaction.open_table(TASKS)?);
+    let mut records = Vec::new();
+    for entry in jobs.range((provider, job, "")..)? {
+        let (key, ()) = {
+            let (key, value) = entry?;
+            (key, value.value())
+        };
+        let (of, standing, id) = key.value();
+        if (of, standing) != (provider, job) {
+            break;
+        }
+        if let Some(stored) = tasks.get(id)? {
+            records.extend(read(id, stored.value()));
+        }
+    }
+    Ok(records)
+}
+
 /// Makes changes in their order, all of them or none. `totals` are those before and, unless it fails, those after.
 pub(super) fn make<'a>(
     database: &Database,
@@ -213,15 +240,22 @@ pub(super) fn make<'a>(
     Ok(done)
 }
 
-/// Both tables, to be changed.
+/// The tables, to be changed.
 struct Tables<'a> {
     tasks: Table<'a, &'static str, Stored>,
     owned: Table<'a, (&'static [u8; 32], u64, &'static str), ()>,
+    jobs: Table<'a, (&'static str, &'static str, &'static str), ()>,
+    job_of: Table<'a, &'static str, (&'static str, &'static str)>,
 }
 
 impl<'a> Tables<'a> {
     fn open(transaction: &'a WriteTransaction) -> Result<Self, Error> {
-        Ok(Self { tasks: transaction.open_table(TASKS)?, owned: transaction.open_table(OWNED)? })
+        Ok(Self {
+            tasks: transaction.open_table(TASKS)?,
+            owned: transaction.open_table(OWNED)?,
+            jobs: transaction.open_table(JOBS)?,
+            job_of: transaction.open_table(JOB_OF)?,
+        })
     }
 
     fn make(&mut self, change: &Change, totals: &mut Totals) -> Result<Result<Done, StoreError>, Error> {
@@ -246,6 +280,7 @@ impl<'a> Tables<'a> {
         }
         self.tasks.insert(row.id.as_str(), row.stored())?;
         self.owned.insert((row.owner.as_bytes(), row.created_at, row.id.as_str()), ())?;
+        self.stands_in(row.id.as_str(), row.job.as_ref())?;
         totals.add(*row.owner.as_bytes(), row.bytes);
         Ok(Ok(Done::Stored))
     }
@@ -260,8 +295,22 @@ impl<'a> Tables<'a> {
             bytes
         };
         self.tasks.insert(row.id.as_str(), row.stored())?;
+        self.stands_in(row.id.as_str(), row.job.as_ref())?;
         totals.bytes = totals.bytes.saturating_sub(before).saturating_add(row.bytes);
         Ok(Done::Stored)
+    }
+
+    /// Notes which job a task stands in from now on, if in any.
+    fn stands_in(&mut self, id: &str, now: Option<&(String, String)>) -> Result<(), Error> {
+        if let Some(before) = self.job_of.remove(id)? {
+            let (provider, job) = before.value();
+            self.jobs.remove((provider, job, id))?;
+        }
+        if let Some((provider, job)) = now {
+            self.job_of.insert(id, (provider.as_str(), job.as_str()))?;
+            self.jobs.insert((provider.as_str(), job.as_str(), id), ())?;
+        }
+        Ok(())
     }
 
     fn forget(&mut self, owner: OwnerKey, totals: &mut Totals) -> Result<Done, Error> {
@@ -297,6 +346,7 @@ impl<'a> Tables<'a> {
             if let Some(stored) = self.tasks.remove(&*id)? {
                 totals.remove(owner, stored.value().4);
             }
+            self.stands_in(&id, None)?;
         }
         Ok(Done::Gone(number))
     }
