@@ -1,6 +1,6 @@
 //! `cargo xtask bench --counts`: instructions, allocations and system calls per request, and the budget they must keep.
-//! `cargo xtask bench --auth` does the same for the providers, `--tasks` for calls that may become tasks; without any of these
-//! it is `compare`'s.
+//! `cargo xtask bench --auth` does the same for the providers, `--tasks` for calls that may become tasks, `--telemetry` for what
+//! is told to nobody; without any of these it is `compare`'s.
 //!
 //! Why here: counts hold still on a busy machine, where times do not, so CI can refuse a commit by them.
 //! Invariants: a figure is the difference of two runs divided by the difference of their requests; what could not be
@@ -13,6 +13,7 @@ mod compare;
 mod server;
 mod syscalls;
 mod tasks;
+mod telemetry;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
@@ -36,7 +37,9 @@ usage: cargo xtask bench --counts [OPTIONS]
        cargo xtask bench --auth
 what each way to authenticate adds to a request
        cargo xtask bench --tasks [--write]
-what a tool that may become a task adds to a call; tasks per second; memory of tasks that wait";
+what a tool that may become a task adds to a call; tasks per second; memory of tasks that wait
+       cargo xtask bench --telemetry
+what spans and events add to a request while nobody listens";
 
 /// What is asked of the servers.
 #[derive(Clone, Copy)]
@@ -94,14 +97,18 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     if is_of_tasks {
         return of_tasks(arguments);
     }
-    if !is_of_providers && !arguments.iter().any(|argument| argument == "--counts") {
+    let is_of_telemetry = arguments == ["--telemetry"];
+    if !is_of_providers && !is_of_telemetry && !arguments.iter().any(|argument| argument == "--counts") {
         return compare::run(arguments);
     }
-    let options = if is_of_providers { None } else { Some(Options::parse(arguments)?) };
+    let options = if is_of_providers || is_of_telemetry { None } else { Some(Options::parse(arguments)?) };
     let Some(valgrind) = program("valgrind") else {
         say("NOT RUN: valgrind is missing (apt-get install valgrind)")?;
         exit(3);
     };
+    if is_of_telemetry {
+        return telemetry::run(valgrind);
+    }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has no parent folder")?;
     let callgrind = Instrument::Callgrind(valgrind);
     let Some(options) = options else {
