@@ -22,6 +22,7 @@ use serde::Deserialize;
 use tokio::sync::oneshot;
 use tokio::time::Sleep;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use crate::live::Seat;
 use crate::methods::ID;
@@ -223,9 +224,12 @@ impl Tasks {
         let Some(session) = plan.session.clone() else { return };
         let (tasks, owner) = (self.clone(), plan.owner);
         if tasks.watches(owner) {
-            spawn(async move {
-                session.cancelled().await;
-                tasks.session_ended(owner).await;
+            // Of all tasks of the session, so of no request.
+            tracing::Span::none().in_scope(|| {
+                spawn(async move {
+                    session.cancelled().await;
+                    tasks.session_ended(owner).await;
+                });
             });
         }
     }
@@ -460,7 +464,8 @@ fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// A call that goes on apart is still within the span of the request that brought it.
 fn spawn(unit: impl Future<Output = ()> + Send + 'static) {
     #[expect(clippy::disallowed_methods, reason = "ends with the call, the lifetime of its task, or the server")]
-    drop(tokio::spawn(unit));
+    drop(tokio::spawn(unit.in_current_span()));
 }

@@ -12,13 +12,16 @@ use async_trait::async_trait;
 use http::{HeaderMap, HeaderValue, Method};
 use mcp_auth::{AuthError, AuthProvider, AuthRequest, BearerChallenge, Challenge};
 use mcp_core::{
-    CallLayer, HandlerError, LayeredCall, ListRoots, Next, Principal, Prompt, PromptReply, RequestContext, Resource,
-    ResourceTemplate, Server, ServerBuilder, Tool, ToolReply,
+    CallLayer, HandlerError, LayeredCall, ListRoots, Next, NoArguments, Principal, Prompt, PromptReply, RequestContext, Resource,
+    ResourceTemplate, Server, ServerBuilder, TaskOffer, Tool, ToolReply,
 };
 use mcp_http::server::{HttpConfig, TrustedProxies};
+use mcp_tasks::Tasks;
 use mcp_tests::{Lane, Profile, idle, lanes};
 use serde_json::{Value, json};
 use tracing_subscriber::filter::Targets;
+
+use crate::tasks::{created, id_of, outcome, tasking};
 
 use self::recorded::{Counted, Told, Traced};
 
@@ -31,6 +34,7 @@ lanes! {
         an_audit_is_made_without_spans,
         requests_are_counted_by_method_and_outcome,
         secrets_are_told_nowhere,
+        a_call_that_became_a_task_stays_within_the_span_of_its_request,
     }
     legacy "a modern server sends no requests" {
         a_question_carries_the_trace_of_its_call,
@@ -126,6 +130,25 @@ async fn a_request_has_a_span_and_its_handler_one_within(lane: Lane) {
     assert_eq!(traced.events("app")[0].within[..2], ["mcp.call", "mcp.request"]);
     idle().await;
     assert!(request_with(&traced, "gen_ai.tool.name", "echo").is_closed);
+}
+
+async fn a_call_that_became_a_task_stays_within_the_span_of_its_request(lane: Lane) {
+    let (traced, _guard) = Traced::listen();
+    let tool = Tool::typed("slow", async |_: NoArguments, _: RequestContext| {
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        tracing::info!(target: "app", "at work");
+        Ok::<_, HandlerError>("done")
+    });
+    let tool = tool.task(TaskOffer::required().at_once());
+    let server = Server::builder("s", "1").extension(Tasks::new()).tool(tool).build().unwrap();
+    let client = lane.host(&server).connect_as(tasking(lane)).await;
+    let task = created(&client, "slow", json!({})).await;
+    idle().await;
+    assert!(!request_with(&traced, "gen_ai.tool.name", "slow").is_closed, "its work is not done");
+    tokio::time::sleep(Duration::from_secs(11)).await;
+    assert_eq!(outcome(&client, id_of(&task)).await.0, "completed");
+    assert_eq!(traced.events("app")[0].within[..2], ["mcp.call", "mcp.request"]);
+    assert!(request_with(&traced, "gen_ai.tool.name", "slow").is_closed);
 }
 
 async fn a_connection_is_a_span_around_its_requests(lane: Lane) {
