@@ -2,9 +2,9 @@
 //!
 //! Why here: measurements, long fuzzing and every old client are worth little unless somebody can see when they were run,
 //! on what, and how they ended.
-//! Invariants: a failed step stops none of the others; the report names the commit, and whether the tree differed from it.
+//! Invariants: a failed step stops none of the others; each row names its commit, and whether the tree differed from it.
 
-use std::fmt::Write as _;
+use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
 use std::time::Duration;
@@ -38,7 +38,6 @@ enum Outcome {
     Failed,
     /// A tool was missing.
     NotRun,
-    Skipped,
 }
 
 impl Outcome {
@@ -55,7 +54,6 @@ impl Outcome {
             Self::Passed => "passed",
             Self::Failed => "FAILED",
             Self::NotRun => "NOT RUN",
-            Self::Skipped => "skipped",
         }
     }
 }
@@ -67,29 +65,30 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     for name in &only {
         ensure!(STEPS.iter().any(|(step, _)| step == name), "no step is called `{name}`");
     }
-    let begun = printed(Command::new("date").args(["-u", "+%Y-%m-%d %H:%M UTC"]))?;
-    let commit = commit()?;
     let folder = root().join("target/night");
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    let mut ended = Vec::new();
+    let mut rows = Rows::of(&fs::read_to_string(root().join(REPORT)).unwrap_or_default());
+    let mut all_passed = true;
     for (name, arguments) in STEPS {
         if !only.is_empty() && !only.iter().any(|wanted| wanted == name) {
-            ended.push((name, arguments, Outcome::Skipped, Duration::ZERO, String::new()));
             continue;
         }
         println!("== {name}");
+        let begun = printed(Command::new("date").args(["-u", "+%Y-%m-%d %H:%M"]))?;
+        let commit = commit()?;
         let started = now();
         let log = folder.join(format!("{name}.txt"));
         let outcome = step(arguments, &log)?;
         let last = last_line(&fs::read_to_string(&log).unwrap_or_default());
         println!("== {name} {}: {last}", outcome.as_str());
-        ended.push((name, arguments, outcome, started.elapsed(), last));
+        all_passed &= outcome == Outcome::Passed;
+        let time = started.elapsed();
+        rows.put(name, &Ended { arguments, outcome, begun: &begun, commit: &commit, time, last: &last });
+        // After each step, so that a night that is cut short leaves what it found.
+        fs::write(root().join(REPORT), rows.report()).with_context(|| format!("cannot write {REPORT}"))?;
     }
-    let report = report(&begun, &commit, &ended);
-    fs::write(root().join(REPORT), &report).with_context(|| format!("cannot write {REPORT}"))?;
-    print!("{report}");
-    let failed = ended.iter().any(|(_, _, outcome, ..)| matches!(outcome, Outcome::Failed | Outcome::NotRun));
-    if failed { Err(Reported.into()) } else { Ok(()) }
+    print!("{}", rows.report());
+    if all_passed { Ok(()) } else { Err(Reported.into()) }
 }
 
 fn step(arguments: &[&str], log: &std::path::Path) -> anyhow::Result<Outcome> {
@@ -128,19 +127,50 @@ fn last_line(text: &str) -> String {
     line.chars().take(200).collect()
 }
 
-type Ended<'a> = (&'a str, &'a [&'a str], Outcome, Duration, String);
+/// What is said of a step that has ended.
+struct Ended<'a> {
+    arguments: &'a [&'a str],
+    outcome: Outcome,
+    begun: &'a str,
+    commit: &'a str,
+    time: Duration,
+    last: &'a str,
+}
 
-fn report(begun: &str, commit: &str, ended: &[Ended<'_>]) -> String {
-    let mut report = format!(
-        "# The last night\n\nWritten by `cargo xtask night`. Begun {begun}, at commit {commit}.\n\n\
-         | step | command | outcome | seconds | last line |\n| --- | --- | --- | ---: | --- |\n"
-    );
-    for (name, arguments, outcome, time, last) in ended {
-        let (outcome, seconds, last) = (outcome.as_str(), time.as_secs(), last.replace('|', "\\|"));
-        // Writing into a text cannot fail.
-        let _ = writeln!(report, "| {name} | `cargo xtask {}` | {outcome} | {seconds} | {last} |", arguments.join(" "));
+/// The rows of the report by the names of their steps.
+struct Rows(BTreeMap<String, String>);
+
+impl Rows {
+    /// Those of a report that was written before; a step that ran alone replaces its own.
+    fn of(report: &str) -> Self {
+        let row_of = |line: &str| {
+            let name = line.strip_prefix("| ")?.split(" |").next()?;
+            STEPS.iter().any(|(step, _)| *step == name).then(|| (name.to_owned(), line.to_owned()))
+        };
+        Self(report.lines().filter_map(row_of).collect())
     }
-    report
+
+    fn put(&mut self, name: &str, ended: &Ended<'_>) {
+        let Ended { arguments, outcome, begun, commit, time, last } = ended;
+        let (command, outcome, seconds) = (arguments.join(" "), outcome.as_str(), time.as_secs());
+        let last = last.replace('|', "\\|");
+        let row = format!("| {name} | `cargo xtask {command}` | {outcome} | {seconds} | {begun} | {commit} | {last} |");
+        self.0.insert(name.to_owned(), row);
+    }
+
+    fn report(&self) -> String {
+        let mut report = String::from(
+            "# The last night\n\nWritten by `cargo xtask night`, each row when its step had ended; times are UTC.\n\n\
+             | step | command | outcome | seconds | begun | commit | last line |\n\
+             | --- | --- | --- | ---: | --- | --- | --- |\n",
+        );
+        for (name, arguments) in STEPS {
+            let never = || format!("| {name} | `cargo xtask {}` | never run | | | | |", arguments.join(" "));
+            report.push_str(&self.0.get(name).cloned().unwrap_or_else(never));
+            report.push('\n');
+        }
+        report
+    }
 }
 
 #[cfg(test)]
@@ -157,11 +187,25 @@ mod tests {
 
     #[test]
     fn a_row_of_the_report_says_what_ran_and_how_it_ended() {
+        let mut rows = Rows::of("");
         let arguments: &[&str] = &["fuzz", "--seconds", "300"];
-        let ended = [("fuzz", arguments, Outcome::Failed, Duration::from_secs(61), "a | b".to_owned())];
-        let report = report("2026-01-02 03:04 UTC", "abc with changes", &ended);
-        assert!(report.contains("Begun 2026-01-02 03:04 UTC, at commit abc with changes."));
-        assert!(report.ends_with("| fuzz | `cargo xtask fuzz --seconds 300` | FAILED | 61 | a \\| b |\n"), "{report}");
+        let (begun, commit, time) = ("2026-01-02 03:04", "abc with changes", Duration::from_secs(61));
+        rows.put("fuzz", &Ended { arguments, outcome: Outcome::Failed, begun, commit, time, last: "a | b" });
+        let row =
+            "| fuzz | `cargo xtask fuzz --seconds 300` | FAILED | 61 | 2026-01-02 03:04 | abc with changes | a \\| b |";
+        assert!(rows.report().lines().any(|line| line == row), "{}", rows.report());
         assert_eq!(last_line("one\n two \n\n"), "two");
+    }
+
+    #[test]
+    fn a_step_that_runs_alone_leaves_the_rows_of_the_others() {
+        let mut rows = Rows::of("# The last night\n\n| step | command |\n| soak | as it was |\n| gone | of old |\n");
+        let arguments: &[&str] = &[];
+        let (begun, commit, time) = ("2026-01-02 03:04", "abc", Duration::from_secs(1));
+        rows.put("fuzz", &Ended { arguments, outcome: Outcome::Passed, begun, commit, time, last: "" });
+        let report = rows.report();
+        assert!(report.contains("\n| soak | as it was |\n") && report.contains("\n| fuzz |"), "{report}");
+        assert!(!report.contains("gone"), "{report}");
+        assert!(report.contains("| bench | `cargo xtask bench --build-time --write` | never run |"), "{report}");
     }
 }

@@ -69,7 +69,8 @@ pub(crate) struct Subscriber {
 #[derive(Default)]
 struct SubscriberState {
     wants: Wants,
-    marks: Marks,
+    /// What has to be told. Made when there is something: most subscribers hear of nothing for most of their time.
+    marks: Option<Box<Marks>>,
     closing: bool,
     withdrawn: bool,
     waker: Option<Waker>,
@@ -254,24 +255,24 @@ impl Subscriber {
         let waker = {
             let mut state = self.state();
             let marked = match change {
-                Change::Tools => state.wants.tools && !std::mem::replace(&mut state.marks.tools, true),
-                Change::Prompts => state.wants.prompts && !std::mem::replace(&mut state.marks.prompts, true),
-                Change::Resources => state.wants.resources && !std::mem::replace(&mut state.marks.resources, true),
-                Change::Resource(uri) => state.wants.uris.contains(uri) && state.marks.uris.insert(uri.to_owned()),
+                Change::Tools => state.wants.tools && !std::mem::replace(&mut state.marks().tools, true),
+                Change::Prompts => state.wants.prompts && !std::mem::replace(&mut state.marks().prompts, true),
+                Change::Resources => state.wants.resources && !std::mem::replace(&mut state.marks().resources, true),
+                Change::Resource(uri) => state.wants.uris.contains(uri) && state.marks().uris.insert(uri.to_owned()),
                 Change::Extension(kind) => {
                     let wanted = state.wants.kinds.get(kind).cloned();
-                    wanted.is_some_and(|kind| state.marks.kinds.insert(kind))
+                    wanted.is_some_and(|kind| state.marks().kinds.insert(kind))
                 }
                 Change::Everything => state.mark_everything(),
                 Change::Named(notification, name, params) => {
                     let key = (Arc::from(notification), Box::from(name));
                     let wanted = state.wants.named.contains(&key);
                     if wanted {
-                        state.marks.named.insert(key, params.clone());
+                        state.marks().named.insert(key, params.clone());
                     }
                     wanted
                 }
-                Change::Visit(id) => state.marks.visits.insert(id.to_owned()),
+                Change::Visit(id) => state.marks().visits.insert(id.to_owned()),
             };
             if marked { state.waker.take() } else { None }
         };
@@ -293,22 +294,27 @@ impl Subscriber {
     pub(crate) fn remove_uri(&self, uri: &str) {
         let mut state = self.state();
         state.wants.uris.remove(uri);
-        state.marks.uris.remove(uri);
+        if let Some(marks) = &mut state.marks {
+            marks.uris.remove(uri);
+        }
     }
 
     /// Replaces the addresses that are wanted.
     pub(crate) fn want_uris(&self, uris: &BTreeSet<String>) {
         let mut state = self.state();
         state.wants.uris.clone_from(uris);
-        state.marks.uris.retain(|uri| uris.contains(uri));
+        if let Some(marks) = &mut state.marks {
+            marks.uris.retain(|uri| uris.contains(uri));
+        }
     }
 
     /// Tells of a thing with a name, wanted or not.
     pub(crate) fn tell(&self, notification: &str, name: &str, params: RawJson) {
         self.wake_with(|state| {
-            state.marks.named.insert((notification.into(), name.into()), params);
-            if state.marks.named.len() > NAMED {
-                state.marks.named.pop_first();
+            let named = &mut state.marks().named;
+            named.insert((notification.into(), name.into()), params);
+            if named.len() > NAMED {
+                named.pop_first();
             }
         });
     }
@@ -316,7 +322,9 @@ impl Subscriber {
     /// Of the things with names, only these are wanted from now on.
     pub(crate) fn want_named(&self, named: BTreeSet<Named>) {
         let mut state = self.state();
-        state.marks.named.retain(|key, _| named.contains(key));
+        if let Some(marks) = &mut state.marks {
+            marks.named.retain(|key, _| named.contains(key));
+        }
         state.wants.named = named;
     }
 
@@ -339,28 +347,10 @@ impl Subscriber {
         if state.withdrawn {
             return Poll::Ready(Due::Withdrawn);
         }
-        let marks = &mut state.marks;
-        if std::mem::take(&mut marks.tools) {
-            return Poll::Ready(Due::Notice(Notice::Tools));
+        if let Some(notice) = state.marks.as_mut().and_then(|marks| marks.take()) {
+            return Poll::Ready(Due::Notice(notice));
         }
-        if std::mem::take(&mut marks.prompts) {
-            return Poll::Ready(Due::Notice(Notice::Prompts));
-        }
-        if std::mem::take(&mut marks.resources) {
-            return Poll::Ready(Due::Notice(Notice::Resources));
-        }
-        if let Some(uri) = marks.uris.pop_first() {
-            return Poll::Ready(Due::Notice(Notice::Updated(uri)));
-        }
-        if let Some(kind) = marks.kinds.pop_first() {
-            return Poll::Ready(Due::Notice(Notice::Extension(kind)));
-        }
-        if let Some(((notification, _), params)) = marks.named.pop_first() {
-            return Poll::Ready(Due::Notice(Notice::Named(notification, params)));
-        }
-        if let Some(id) = marks.visits.pop_first() {
-            return Poll::Ready(Due::Notice(Notice::Visited(id)));
-        }
+        state.marks = None;
         if state.closing {
             return Poll::Ready(Due::Closing);
         }
@@ -372,15 +362,45 @@ impl Subscriber {
 }
 
 impl SubscriberState {
+    fn marks(&mut self) -> &mut Marks {
+        self.marks.get_or_insert_default()
+    }
+
     /// Marks all that is wanted; whether there was any.
     fn mark_everything(&mut self) -> bool {
         let Self { wants, marks, .. } = self;
+        let marks = marks.get_or_insert_default();
         marks.tools |= wants.tools;
         marks.prompts |= wants.prompts;
         marks.resources |= wants.resources;
         marks.uris.clone_from(&wants.uris);
         marks.kinds.clone_from(&wants.kinds);
         wants.tools || wants.prompts || wants.resources || !wants.uris.is_empty() || !wants.kinds.is_empty()
+    }
+}
+
+impl Marks {
+    /// The next notice that is due.
+    fn take(&mut self) -> Option<Notice> {
+        if std::mem::take(&mut self.tools) {
+            return Some(Notice::Tools);
+        }
+        if std::mem::take(&mut self.prompts) {
+            return Some(Notice::Prompts);
+        }
+        if std::mem::take(&mut self.resources) {
+            return Some(Notice::Resources);
+        }
+        if let Some(uri) = self.uris.pop_first() {
+            return Some(Notice::Updated(uri));
+        }
+        if let Some(kind) = self.kinds.pop_first() {
+            return Some(Notice::Extension(kind));
+        }
+        if let Some(((notification, _), params)) = self.named.pop_first() {
+            return Some(Notice::Named(notification, params));
+        }
+        self.visits.pop_first().map(Notice::Visited)
     }
 }
 

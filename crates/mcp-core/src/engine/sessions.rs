@@ -38,7 +38,8 @@ pub(crate) struct Agreement {
 pub struct Session(Arc<Live>);
 
 struct Live {
-    id: Box<str>,
+    /// Shared with the table that finds the session.
+    id: Arc<str>,
     principal: Principal,
     revision: Revision,
     client: ClientFacts,
@@ -351,7 +352,7 @@ pub struct Sessions<T> {
 }
 
 struct Table<T> {
-    by_id: HashMap<Box<str>, (Session, Arc<T>)>,
+    by_id: HashMap<Arc<str>, (Session, Arc<T>)>,
     swept: Instant,
 }
 
@@ -400,7 +401,7 @@ impl<T> Sessions<T> {
                 Some(known) => Some(known),
                 None if table.by_id.len() >= self.limit => None,
                 None => {
-                    table.by_id.insert(session.id().into(), (session.clone(), Arc::clone(&beside)));
+                    table.by_id.insert(Arc::clone(&session.0.id), (session.clone(), Arc::clone(&beside)));
                     Some((session.clone(), beside))
                 }
             };
