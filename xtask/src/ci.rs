@@ -19,6 +19,9 @@ const EXAMPLES: [&[&str]; 3] = [
     &["--package", "skills-extension", "--example", "serve", "--", "tests/everything-server/assets/skills"],
 ];
 
+/// The example that is a workspace of its own.
+const OTLP: &str = "examples/otlp/Cargo.toml";
+
 /// What a step runs: one or more commands of cargo.
 struct Step {
     name: &'static str,
@@ -106,11 +109,16 @@ fn steps(nextest: bool) -> Vec<Step> {
         // Doc tests are their own step.
         (Counts::Libtest, vec!["test", "--workspace", "--all-targets", "--no-fail-fast"])
     };
+    let run: Vec<_> = EXAMPLES.iter().map(|row| [&["run", "--quiet"], *row].concat()).collect();
     let xtask = |arguments: &[&'static str]| [&["run", "--quiet", "--package", "xtask", "--"], arguments].concat();
     vec![
         step(
             "fmt",
-            vec![vec!["fmt", "--all", "--check"], vec!["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"]],
+            vec![
+                vec!["fmt", "--all", "--check"],
+                vec!["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"],
+                vec!["fmt", "--manifest-path", OTLP, "--check"],
+            ],
         ),
         step("tidy", vec![xtask(&["tidy"])]),
         step("clippy", vec![vec!["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]]),
@@ -118,7 +126,7 @@ fn steps(nextest: bool) -> Vec<Step> {
         Step { name: "test", commands: vec![test], counts: Some(counts) },
         Step { name: "doctest", commands: vec![vec!["test", "--doc", "--workspace"]], counts: Some(Counts::Libtest) },
         step("features", vec![xtask(&["features"])]),
-        step("examples", EXAMPLES.iter().map(|row| [&["run", "--quiet"], *row].concat()).collect()),
+        step("examples", [run, vec![vec!["test", "--quiet", "--locked", "--manifest-path", OTLP]]].concat()),
         step("conformance", vec![xtask(&["conformance", "--side", "server"])]),
         step("interop", vec![xtask(&["interop", "--with", "python"])]),
         step("fuzz", vec![xtask(&["fuzz", "--seconds", "20", "--runs", "20000", "--seed", "1"])]),

@@ -37,7 +37,7 @@ use crate::protocol::seal::KeyRing;
 use crate::registry::{Registry, Table};
 use crate::resource::{Resource, ResourceTemplate, normalized};
 use crate::store::SessionRecord;
-use crate::telemetry::{self, Meter, Open};
+use crate::telemetry::{self, Meter, OnTrace, Open};
 use crate::tool::{Surroundings, Tool};
 use crate::uri_template::UriTemplateError;
 use crate::{ClientFacts, Principal, random};
@@ -76,6 +76,7 @@ struct Inner {
     root: CancellationToken,
     clock: Clock,
     meter: Meter,
+    on_trace: Option<OnTrace>,
 }
 
 /// The kinds of things a server offers, as its capabilities tell.
@@ -419,6 +420,10 @@ impl Server {
     #[must_use]
     pub fn meter(&self) -> &Meter {
         &self.0.meter
+    }
+
+    pub(crate) fn on_trace(&self) -> Option<&OnTrace> {
+        self.0.on_trace.as_ref()
     }
 
     pub(crate) fn visits(&self) -> &Visits {

@@ -31,6 +31,7 @@ lanes! {
         spans_and_audit_records_say_how_a_request_ended,
         names_that_nobody_registered_are_told_nowhere,
         the_trace_of_a_request_reaches_its_handler_and_its_span,
+        a_program_joins_the_traces_of_its_clients,
         an_audit_is_made_without_spans,
         requests_are_counted_by_method_and_outcome,
         secrets_are_told_nowhere,
@@ -260,6 +261,35 @@ async fn the_trace_of_a_request_reaches_its_handler_and_its_span(lane: Lane) {
     {
         assert_eq!(call(broken).await.tool_text(), "None None None");
     }
+}
+
+async fn a_program_joins_the_traces_of_its_clients(lane: Lane) {
+    let joined = Arc::new(Mutex::new(Vec::new()));
+    let told = Arc::clone(&joined);
+    let server = server().on_trace(move |span, trace| {
+        let is_entered = tracing::Span::current() == *span;
+        let name = span.metadata().map(tracing::Metadata::name);
+        told.lock().unwrap().push((name, is_entered, trace.clone()));
+        assert_ne!(trace.parent_id(), Some("0000000000000008"), "a mistake of the program");
+    });
+    let host = lane.host(&server.build().unwrap());
+    let call = async |client: &mcp_tests::Client, meta: Value| {
+        let params = json!({ "name": "echo", "arguments": { "text": "x" }, "_meta": meta });
+        assert_eq!(client.request("tools/call", params).await.tool_text(), "x");
+    };
+    call(&host.connect().await, json!({ "traceparent": parent(7) })).await;
+    assert!(joined.lock().unwrap().is_empty(), "nobody traces yet");
+    let (_traced, _guard) = Traced::listen();
+    let client = host.connect().await;
+    for nothing_to_join in [json!({}), json!({ "traceparent": "00-1-2-3" }), json!({ "baggage": "user=ann" })] {
+        call(&client, nothing_to_join).await;
+    }
+    assert!(joined.lock().unwrap().is_empty());
+    call(&client, json!({ "traceparent": parent(9), "tracestate": "a=1" })).await;
+    let trace = mcp_core::TraceContext::new(Some(&parent(9)), Some("a=1"), None);
+    assert_eq!(*joined.lock().unwrap(), [(Some("mcp.request"), false, trace)], "once, before the span is entered");
+    call(&client, json!({ "traceparent": parent(8) })).await;
+    assert_eq!(joined.lock().unwrap().len(), 2, "and a panic there is no fault of the call");
 }
 
 async fn headers_tell_the_trace_of_a_request_that_tells_none(lane: Lane) {

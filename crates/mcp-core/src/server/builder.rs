@@ -28,8 +28,9 @@ use crate::protocol::seal::{KeyRing, StateKey};
 use crate::registry::Registry;
 use crate::resource::{Resource, ResourceTemplate};
 use crate::store::NoticeBus;
-use crate::telemetry::Meter;
+use crate::telemetry::{Meter, OnTrace};
 use crate::tool::{Surroundings, Tool};
+use crate::trace::TraceContext;
 
 impl Server {
     /// Begins a server with a name and a version.
@@ -54,6 +55,7 @@ impl Server {
             layers: Vec::new(),
             mounted: Vec::new(),
             bus: None,
+            on_trace: None,
         }
     }
 }
@@ -80,6 +82,7 @@ pub struct ServerBuilder {
     pub(super) layers: Vec<Arc<dyn CallLayer>>,
     pub(super) mounted: Vec<(String, Self)>,
     bus: Option<Arc<dyn NoticeBus>>,
+    on_trace: Option<OnTrace>,
 }
 
 impl ServerBuilder {
@@ -216,6 +219,14 @@ impl ServerBuilder {
         self
     }
 
+    /// Joins the program's traces with those of its clients: called with the span of each request that named a valid
+    /// `traceparent`, before the span is entered, and only where the span is enabled. It may not block; a panic in it is logged
+    /// and changes nothing. `examples/otlp` gives the span its parent here. Default: none.
+    pub fn on_trace(mut self, join: impl Fn(&tracing::Span, &TraceContext) + Send + Sync + 'static) -> Self {
+        self.on_trace = Some(Arc::new(join));
+        self
+    }
+
     /// Adds an extension.
     pub fn extension(mut self, extension: impl Extension) -> Self {
         self.extensions.push(Arc::new(extension));
@@ -305,6 +316,7 @@ impl ServerBuilder {
             root: CancellationToken::new(),
             clock: Clock::start(),
             meter,
+            on_trace: self.on_trace,
         })))
     }
 }

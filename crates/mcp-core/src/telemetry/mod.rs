@@ -9,6 +9,7 @@
 mod meter;
 
 use std::net::IpAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use mcp_wire::{ErrorCode, Method, Request, Revision};
@@ -18,6 +19,7 @@ use tracing::{Level, Span};
 pub(crate) use self::meter::ToolMeter;
 pub use self::meter::{Held, Meter, Open};
 use crate::access::Item;
+use crate::engine::worker::panic_text;
 use crate::methods::registered_address;
 use crate::protocol::admit::Carrier;
 use crate::protocol::rejection::{Hint, Rejection};
@@ -32,6 +34,9 @@ pub(crate) const AUDIT: &str = "mcp.audit";
 const OTHER: &str = "_OTHER";
 /// Most characters of a request's id that are told.
 const ID_CHARS: usize = 64;
+
+/// What a program does with the span of a request that belongs to a trace.
+pub(crate) type OnTrace = Arc<dyn Fn(&Span, &TraceContext) + Send + Sync>;
 
 /// How a request ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -113,6 +118,7 @@ impl Observed {
             target = target_of(seen);
             seen.tell_target(&span, target.as_deref());
         }
+        seen.join_trace(&span);
         let audit = is_audited.then(|| Audited { who: seen.principal.key(), client: seen.carrier.client(), target });
         Some(Box::new(Self {
             server: seen.server.clone(),
@@ -244,6 +250,16 @@ fn span_of(seen: &Seen<'_>) -> Span {
 }
 
 impl Seen<'_> {
+    fn join_trace(&self, span: &Span) {
+        let Some(join) = self.server.on_trace() else { return };
+        if span.is_disabled() || self.trace.traceparent().is_none() {
+            return;
+        }
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| join(span, self.trace))) {
+            tracing::error!(panic = panic_text(&*payload), "joining a request's trace panicked");
+        }
+    }
+
     fn tell_target(&self, span: &Span, target: Option<&str>) {
         let Some(target) = target else { return };
         let method = &self.request.method;
