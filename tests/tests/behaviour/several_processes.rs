@@ -20,6 +20,8 @@ use tokio::sync::{Notify, Semaphore};
 
 use switch::{Engine, Mood};
 
+use crate::telemetry::recorded::Counted;
+
 lanes! {
     everywhere {}
     http_legacy "elsewhere a session is its connection, and modern requests stand alone" {
@@ -464,6 +466,8 @@ async fn a_session_hears_of_changes_at_another_process(lane: Lane) {
 }
 
 async fn a_store_that_is_down_refuses_requests_and_loses_no_call(lane: Lane) {
+    let counted = Counted::default();
+    let _recording = metrics::set_default_local_recorder(&counted);
     let (a, b, engine) = two(lane);
     let at_a = a.host.connect().await;
     let at_b = at_a.at(&b.host);
@@ -480,7 +484,10 @@ async fn a_store_that_is_down_refuses_requests_and_loses_no_call(lane: Lane) {
         is_unavailable(&client.http(Method::DELETE, "", |_| {}).await);
     }
     let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"n","version":"1"}}}"#;
+    let refusals = || counted.value("mcp.server.refusals{reason=store}");
+    let before = refusals();
     is_unavailable(&at_a.http(Method::POST, hello, |headers| drop(headers.remove("mcp-session-id"))).await);
+    assert_eq!((before, refusals()), (6.0, 7.0), "each is counted");
     assert_eq!(a.host.open_sessions(), 1, "a session that nobody else could find is not opened");
     // What is under way goes on: its answer is taken, and its stream can be read on, where it is.
     at_a.answer(&request, json!({ "roots": [] })).await;

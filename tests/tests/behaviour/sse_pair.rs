@@ -9,11 +9,13 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, Request, Response};
 use http_body_util::{BodyExt as _, Empty};
 use mcp_core::{HandlerError, NoArguments, RequestContext, Sample, Server, ServerBuilder, Tool};
-use mcp_http::server::{HttpConfig, HttpService};
+use mcp_http::server::{HttpConfig, HttpService, TrustedProxies};
 use mcp_tests::{Client, Event, Events, HttpAnswer, Lane, Profile, idle, lanes, within};
 use mcp_wire::types::{CreateMessageParams, SamplingMessage};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
+
+use crate::telemetry::recorded::{Counted, Traced};
 
 lanes! {
     everywhere {}
@@ -26,6 +28,7 @@ lanes! {
         what_cannot_be_answered_on_the_stream_is_refused_at_once,
         each_address_has_its_methods,
         as_many_streams_are_open_as_may_be,
+        the_client_of_every_request_is_where_the_stream_was_opened,
         a_stream_that_nobody_reads_holds_its_own_messages_back,
         the_end_of_the_server_is_the_end_of_the_stream,
         addresses_begin_with_what_a_proxy_takes_away,
@@ -240,6 +243,8 @@ async fn each_address_has_its_methods(lane: Lane) {
 }
 
 async fn as_many_streams_are_open_as_may_be(lane: Lane) {
+    let counted = Counted::default();
+    let _recording = metrics::set_default_local_recorder(&counted);
     let mut limits = mcp_core::Limits::default();
     limits.sessions = 2;
     let server = server().limits(limits).build().unwrap();
@@ -247,11 +252,40 @@ async fn as_many_streams_are_open_as_may_be(lane: Lane) {
     let (one, two) = (open(host.strange(Profile::default())).await, open(host.strange(Profile::default())).await);
     let third = host.strange(Profile::default());
     assert_eq!(third.http_at("/sse", Method::GET, "", only_streams).await.status, 503);
+    assert_eq!(counted.value("mcp.server.refusals{reason=sessions}"), 1.0);
     drop(one);
     idle().await;
     let mut third = open(third).await;
     third.shake_hands().await;
     drop(two);
+}
+
+async fn the_client_of_every_request_is_where_the_stream_was_opened(lane: Lane) {
+    let (traced, _guard) = Traced::listen();
+    let proxies = TrustedProxies::default().and_peers_without_address();
+    let config = HttpConfig::new(mcp_auth::Anonymous).sse_pair("/sse", "/messages").trusted_proxies(proxies);
+    let client = lane.host_as(&server().build().unwrap(), config).strange(Profile::default());
+    let from = |headers: &mut HeaderMap, address| drop(headers.insert("x-forwarded-for", address));
+    let mut events = client
+        .stream_at("/sse", Method::GET, "", |headers| {
+            only_streams(headers);
+            from(headers, HeaderValue::from_static("192.0.2.7"));
+        })
+        .await;
+    let address = within("the first event", events.next()).await.unwrap().data;
+    let mut pair = Pair { client, events, address };
+    pair.shake_hands().await;
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }).to_string();
+    let posted = pair.client.http_at(&pair.address, Method::POST, body, |headers| {
+        no_accept(headers);
+        from(headers, HeaderValue::from_static("192.0.2.8"));
+    });
+    assert_eq!(posted.await.status, 202);
+    assert_eq!(pair.next().await["id"], 1);
+    let audited = traced.events("mcp.audit").pop().unwrap();
+    assert_eq!(audited.field("mcp.method.name"), Some("tools/list"));
+    assert_eq!(audited.field("client.address"), Some("192.0.2.7"), "whoever opened it answers for all of it");
+    assert_eq!(traced.spans("mcp.request").pop().unwrap().field("client.address"), Some("192.0.2.7"));
 }
 
 async fn a_stream_that_nobody_reads_holds_its_own_messages_back(lane: Lane) {

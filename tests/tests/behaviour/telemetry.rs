@@ -2,7 +2,7 @@
 //!
 //! Spec: 2026-07-28 basic/index, "General fields"
 
-mod recorded;
+pub(crate) mod recorded;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -244,7 +244,7 @@ async fn names_that_nobody_registered_are_told_nowhere(lane: Lane) {
 
 async fn the_trace_of_a_request_reaches_its_handler_and_its_span(lane: Lane) {
     let (traced, _guard) = Traced::listen();
-    let tool = Tool::typed("trace", |_: mcp_core::NoArguments, context: RequestContext| async move {
+    let tool = Tool::typed("trace", |_: NoArguments, context: RequestContext| async move {
         let trace = context.trace();
         Ok::<_, HandlerError>(format!("{:?} {:?} {:?}", trace.traceparent(), trace.tracestate(), trace.baggage()))
     });
@@ -315,7 +315,7 @@ async fn headers_tell_the_trace_of_a_request_that_tells_none(lane: Lane) {
 }
 
 async fn a_question_carries_the_trace_of_its_call(lane: Lane) {
-    let look = Tool::typed("look", |_: mcp_core::NoArguments, context: RequestContext| async move {
+    let look = Tool::typed("look", |_: NoArguments, context: RequestContext| async move {
         Ok::<_, HandlerError>(context.ask("where", ListRoots)?.len().to_string())
     });
     let server = Server::builder("s", "1").tool(look).build().unwrap();

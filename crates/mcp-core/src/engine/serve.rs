@@ -8,6 +8,7 @@
 //! Spec: 2026-07-28 basic/transports/stdio; 2025-03-26 basic, "Batching"
 
 use std::future::Future;
+use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
@@ -15,7 +16,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mcp_wire::{
-    DecodeError, DecodeLimits, ErrorCode, Frame, Message, MessageReader, MessageWriter, RpcError, Transport,
+    DecodeError, DecodeLimits, ErrorCode, Frame, Message, MessageReader, MessageWriter, RawJson, RpcError, Transport,
     TransportError, join_batch,
 };
 use tokio::sync::mpsc::error::{TryRecvError, TrySendError};
@@ -26,7 +27,8 @@ use tracing::Instrument;
 use super::exchange::{Exchange, Outbound};
 use super::peer::Peer;
 use super::sessions::Session;
-use crate::protocol::admit::Classified;
+use crate::protocol::admit::{Carrier, Classified, Head, Pipe};
+use crate::protocol::schema::MirroredParameter;
 use crate::telemetry;
 use crate::{Principal, Server};
 
@@ -52,6 +54,7 @@ pub async fn serve_as<T: Transport>(server: Server, principal: Principal, transp
 pub struct Connection {
     server: Server,
     principal: Principal,
+    client: Option<IpAddr>,
     grace: Duration,
 }
 
@@ -61,7 +64,13 @@ const QUEUE: usize = 64;
 impl Connection {
     /// With an anonymous client, and five seconds for the end.
     pub fn new(server: Server) -> Self {
-        Self { server, principal: Principal::anonymous(), grace: Duration::from_secs(5) }
+        Self { server, principal: Principal::anonymous(), client: None, grace: Duration::from_secs(5) }
+    }
+
+    /// Where the client is, as far as the transport vouches for it; told to audits and traces alone. Default: unknown.
+    pub fn client(mut self, address: IpAddr) -> Self {
+        self.client = Some(address);
+        self
     }
 
     /// Who the client is. Default: the anonymous caller.
@@ -98,7 +107,7 @@ impl Connection {
         let mut writing = pin!(write(writer, queue));
         let stopped = self.server.stopped();
         let cancel_grace = self.server.limits().cancel_grace.min(self.grace / 2);
-        let mut open = Open::new(&self.server, self.principal, outbound);
+        let mut open = Open::new(&self.server, self.principal, Whence(self.client), outbound);
 
         let closing = self.server.closing().clone();
         let ending = first_of(closing.cancelled(), stopped.cancelled());
@@ -155,6 +164,7 @@ async fn write(mut writer: impl MessageWriter, mut queue: mpsc::Receiver<Bytes>)
 struct Open {
     server: Server,
     peer: Peer,
+    whence: Whence,
     decode: DecodeLimits,
     /// A task for each exchange that has no response at hand. A task each, not a set polled by the loop, because a
     /// handler that computes for a while in one poll must hold up neither reading nor the others.
@@ -171,14 +181,36 @@ struct Open {
     most_bytes: usize,
 }
 
+/// A pipe, and where its client is.
+struct Whence(Option<IpAddr>);
+
+impl Carrier for Whence {
+    fn check_head(&self, head: &Head<'_>) -> Result<(), String> {
+        Pipe.check_head(head)
+    }
+
+    fn check_parameter(&self, parameter: &MirroredParameter, argument: Option<&RawJson>) -> Result<(), String> {
+        Pipe.check_parameter(parameter, argument)
+    }
+
+    fn streams(&self) -> bool {
+        Pipe.streams()
+    }
+
+    fn client(&self) -> Option<IpAddr> {
+        self.0
+    }
+}
+
 impl Open {
-    fn new(server: &Server, principal: Principal, outbound: mpsc::Sender<Bytes>) -> Self {
+    fn new(server: &Server, principal: Principal, whence: Whence, outbound: mpsc::Sender<Bytes>) -> Self {
         let limits = server.limits();
         let places = limits.in_flight_per_peer.clamp(1, Semaphore::MAX_PERMITS / 2);
         let room = places.saturating_add(limits.waiting_per_peer).min(Semaphore::MAX_PERMITS);
         let most_bytes = limits.received_bytes_per_peer.clamp(1, u32::MAX as usize).min(Semaphore::MAX_PERMITS);
         Self {
             peer: Peer::connection(server.clone(), principal, room),
+            whence,
             decode: limits.decode(),
             running: JoinSet::new(),
             notices: JoinSet::new(),
@@ -231,7 +263,7 @@ impl Open {
     async fn take_one(&mut self, message: Message, bytes: usize) {
         let held = self.hold(bytes);
         let had_session = self.peer.session().is_some();
-        let exchange = self.peer.receive(self.server.classify(message, None));
+        let exchange = self.peer.receive_from(self.server.classify(message, None), &self.whence);
         let Some(frame) = self.start(exchange, Reply::Alone(held)) else { return };
         match self.peer.session() {
             Some(session) if !had_session => {
@@ -257,7 +289,7 @@ impl Open {
                 Ok(message) => self.server.classify(message, None).in_batch(),
                 Err(error) => Classified::malformed(&error),
             };
-            let exchange = self.peer.receive(message);
+            let exchange = self.peer.receive_from(message, &self.whence);
             if let Some(frame) = self.start(exchange, Reply::In(Arc::clone(&batch))) {
                 batch.add(frame);
             }

@@ -217,18 +217,16 @@ impl Shared {
             return self.refused("in_flight", guard::too_many());
         }
         self.exchange_notices();
+        let sender = Sender { headers: &parts.headers, client: client.map(|client| client.ip()) };
         match (place, &parts.method) {
-            (Place::PairStream(messages), _) => legacy::open_pair(self, messages, principal, &parts.headers),
+            (Place::PairStream(messages), _) => legacy::open_pair(self, messages, principal, sender),
             (Place::PairMessages, _) => match self.read_json(&parts.headers, body).await {
                 Ok(body) => legacy::post_to_pair(self, &principal, &parts.uri, body).await,
                 Err(refused) => refused,
             },
             (Place::Endpoint, &Method::GET) => legacy::listen(self, &principal, &parts.headers).await,
             (Place::Endpoint, &Method::DELETE) => legacy::end(self, &principal, &parts.headers).await,
-            (Place::Endpoint, _) => {
-                let sender = Sender { headers: &parts.headers, client: client.map(|client| client.ip()) };
-                self.post(principal, sender, body, counted).await
-            }
+            (Place::Endpoint, _) => self.post(principal, sender, body, counted).await,
         }
     }
 

@@ -162,7 +162,7 @@ async fn initialize(shared: &Shared, principal: Principal, message: Legacy) -> R
         None => None,
         Some(several) => match several.process(shared).await {
             Ok(process) => Some((several, process)),
-            Err(_) => return unavailable(Some(&request.id)),
+            Err(_) => return shared.refused("store", unavailable(Some(&request.id))),
         },
     };
     let opened = shared.server.open_session(principal, handshake).and_then(|session| {
@@ -174,11 +174,10 @@ async fn initialize(shared: &Shared, principal: Principal, message: Legacy) -> R
             }
         };
         let id = HeaderValue::from_str(session.id()).map_err(|_| RpcError::internal())?;
-        shared
-            .sessions
-            .insert(&session, streams)
-            .map(|()| (id, session))
-            .map_err(|full| RpcError::new(ErrorCode::INTERNAL_ERROR, full.to_string()))
+        shared.sessions.insert(&session, streams).map(|()| (id, session)).map_err(|full| {
+            shared.server.meter().refused("sessions");
+            RpcError::new(ErrorCode::INTERNAL_ERROR, full.to_string())
+        })
     });
     match opened {
         Ok((id, session)) => {
@@ -186,7 +185,7 @@ async fn initialize(shared: &Shared, principal: Principal, message: Legacy) -> R
                 && several.opened(shared, &session).await.is_err()
             {
                 shared.sessions.forget(session.id());
-                return unavailable(Some(&request.id));
+                return shared.refused("store", unavailable(Some(&request.id)));
             }
             let mut response = json(StatusCode::OK, response);
             response.headers_mut().insert(SESSION_ID, id);

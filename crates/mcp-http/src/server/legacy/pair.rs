@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::{HeaderMap, Response, StatusCode, Uri};
+use http::{Response, StatusCode, Uri};
 use mcp_core::{Connection, Hint, Principal, Split};
 use mcp_wire::{ErrorCode, Frame, MessageReader, MessageWriter, RpcError, Transport, TransportError};
 use tokio::sync::mpsc;
@@ -24,7 +24,7 @@ use crate::codec::sse::Event;
 use crate::server::body::{HttpBody, event_stream};
 use crate::server::guard::{empty, json, refusal};
 use crate::server::modern::respond;
-use crate::server::service::Shared;
+use crate::server::service::{Sender, Shared};
 
 /// Messages on their way in and frames on their way out, each. More wait in their requests and in the engine's queue.
 const QUEUE: usize = 1;
@@ -84,9 +84,9 @@ pub(in crate::server) fn open(
     shared: &Shared,
     messages: &str,
     principal: Principal,
-    headers: &HeaderMap,
+    sender: Sender<'_>,
 ) -> Response<HttpBody> {
-    if !Accepted::from_headers(headers).event_stream {
+    if !Accepted::from_headers(sender.headers).event_stream {
         let text = "the Accept header must allow text/event-stream";
         return refusal(StatusCode::NOT_ACCEPTABLE, ErrorCode::INVALID_REQUEST, text);
     }
@@ -95,11 +95,15 @@ pub(in crate::server) fn open(
     let (inbound, received) = mpsc::channel(QUEUE);
     let (said, outbound) = mpsc::channel(QUEUE);
     let Some(entry) = shared.pairs.insert(id, Line { principal: principal.clone(), inbound }) else {
-        return unavailable("there are too many sessions; try again later");
+        return shared.refused("sessions", unavailable("there are too many sessions; try again later"));
     };
     let address = format!("{}{messages}?{SESSION_ID}={}", shared.config.public_prefix, entry.id);
     let pulse = shared.pulse(principal.expires_at());
-    let serving = Connection::new(shared.server.clone()).principal(principal).serve(Channels { received, said });
+    let mut connection = Connection::new(shared.server.clone()).principal(principal);
+    if let Some(client) = sender.client {
+        connection = connection.client(client);
+    }
+    let serving = connection.serve(Channels { received, said });
     event_stream(HttpBody::pair(
         PairBody {
             opening: Some(Event::new(address.as_bytes()).with_name("endpoint").encode()),
