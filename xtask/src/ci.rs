@@ -121,7 +121,13 @@ fn steps(nextest: bool) -> Vec<Step> {
             ],
         ),
         step("tidy", vec![xtask(&["tidy"])]),
-        step("clippy", vec![vec!["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]]),
+        step(
+            "clippy",
+            vec![
+                vec!["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"],
+                vec!["clippy", "--locked", "--manifest-path", OTLP, "--all-targets", "--", "--deny", "warnings"],
+            ],
+        ),
         step("doc", vec![vec!["doc", "--workspace", "--no-deps"]]),
         Step { name: "test", commands: vec![test], counts: Some(counts) },
         Step { name: "doctest", commands: vec![vec!["test", "--doc", "--workspace"]], counts: Some(Counts::Libtest) },

@@ -27,6 +27,7 @@ fn parent(span: u8, flags: u8) -> String {
 fn spans_reach_the_collector_within_the_trace_of_their_caller() -> Outcome<()> {
     let collector = TcpListener::bind("127.0.0.1:0")?;
     let server = Server::start(&format!("http://{}", collector.local_addr()?))?;
+    #[expect(clippy::disallowed_methods, reason = "joined below, once the program has ended")]
     let collected = thread::spawn(move || collect(&collector).map_err(|error| error.to_string()));
     server.call("said", json!({ "traceparent": parent(1, 1), "tracestate": "a=1" }), "")?;
     server.call("carried", json!({}), &format!("traceparent: {}\r\n", parent(2, 1)))?;
