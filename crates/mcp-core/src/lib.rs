@@ -26,6 +26,8 @@ mod access;
 mod clock;
 mod completion;
 mod context;
+#[macro_use]
+mod definition;
 mod engine;
 mod extension;
 mod form;

@@ -94,16 +94,15 @@ impl Prompt {
         Self { definition: types::Prompt::new(name), handler: Arc::new(handler), completers: HashMap::new() }
     }
 
-    /// What a person sees.
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.definition.title = Some(title.into());
-        self
-    }
-
-    /// What the prompt is for.
-    pub fn description(mut self, description: impl Into<String>) -> Self {
-        self.definition.description = Some(description.into());
-        self
+    definition_setters! {
+        /// What a person sees.
+        title: String;
+        /// What the prompt is for.
+        description: String;
+        /// Pictures for lists.
+        icons: Vec<Icon>;
+        /// `_meta` of the definition.
+        meta: MetaObject;
     }
 
     /// Adds an argument.
@@ -130,18 +129,6 @@ impl Prompt {
     /// Suggests values for an argument.
     pub fn complete(mut self, argument: impl Into<String>, completer: impl Completer) -> Self {
         self.completers.insert(argument.into(), Arc::new(completer));
-        self
-    }
-
-    /// Pictures for lists.
-    pub fn icons(mut self, icons: Vec<Icon>) -> Self {
-        self.definition.icons = Some(icons);
-        self
-    }
-
-    /// `_meta` of the definition.
-    pub fn meta(mut self, meta: MetaObject) -> Self {
-        self.definition.meta = Some(meta);
         self
     }
 

@@ -117,40 +117,19 @@ impl Resource {
         Self { definition: types::Resource::new(uri, name), handler: Arc::new(handler), hints: None }
     }
 
-    /// What a person sees.
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.definition.title = Some(title.into());
-        self
-    }
-
-    /// What the model reads.
-    pub fn description(mut self, description: impl Into<String>) -> Self {
-        self.definition.description = Some(description.into());
-        self
-    }
-
-    /// The media type.
-    pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
-        self.definition.mime_type = Some(mime_type.into());
-        self
-    }
-
-    /// Whom it is for and how much it matters.
-    pub fn annotations(mut self, annotations: Annotations) -> Self {
-        self.definition.annotations = Some(annotations);
-        self
-    }
-
-    /// Pictures for lists.
-    pub fn icons(mut self, icons: Vec<Icon>) -> Self {
-        self.definition.icons = Some(icons);
-        self
-    }
-
-    /// `_meta` of the definition.
-    pub fn meta(mut self, meta: MetaObject) -> Self {
-        self.definition.meta = Some(meta);
-        self
+    definition_setters! {
+        /// What a person sees.
+        title: String;
+        /// What the model reads.
+        description: String;
+        /// The media type.
+        mime_type: String;
+        /// Whom it is for and how much it matters.
+        annotations: Annotations;
+        /// Pictures for lists.
+        icons: Vec<Icon>;
+        /// `_meta` of the definition.
+        meta: MetaObject;
     }
 
     /// How long clients may keep what they read. Default: the server's.
@@ -214,40 +193,19 @@ impl ResourceTemplate {
         }
     }
 
-    /// What a person sees.
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.definition.title = Some(title.into());
-        self
-    }
-
-    /// What the model reads.
-    pub fn description(mut self, description: impl Into<String>) -> Self {
-        self.definition.description = Some(description.into());
-        self
-    }
-
-    /// The media type of every member.
-    pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
-        self.definition.mime_type = Some(mime_type.into());
-        self
-    }
-
-    /// Whom it is for and how much it matters.
-    pub fn annotations(mut self, annotations: Annotations) -> Self {
-        self.definition.annotations = Some(annotations);
-        self
-    }
-
-    /// Pictures for lists.
-    pub fn icons(mut self, icons: Vec<Icon>) -> Self {
-        self.definition.icons = Some(icons);
-        self
-    }
-
-    /// `_meta` of the definition.
-    pub fn meta(mut self, meta: MetaObject) -> Self {
-        self.definition.meta = Some(meta);
-        self
+    definition_setters! {
+        /// What a person sees.
+        title: String;
+        /// What the model reads.
+        description: String;
+        /// The media type of every member.
+        mime_type: String;
+        /// Whom it is for and how much it matters.
+        annotations: Annotations;
+        /// Pictures for lists.
+        icons: Vec<Icon>;
+        /// `_meta` of the definition.
+        meta: MetaObject;
     }
 
     /// How long clients may keep what they read. Default: the server's.

@@ -321,40 +321,19 @@ impl Tool {
         }
     }
 
-    /// What a person sees.
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.definition.title = Some(title.into());
-        self
-    }
-
-    /// What the model reads to choose and use the tool.
-    pub fn description(mut self, description: impl Into<String>) -> Self {
-        self.definition.description = Some(description.into());
-        self
-    }
-
-    /// Hints on what the tool does to the world.
-    pub fn annotations(mut self, annotations: ToolAnnotations) -> Self {
-        self.definition.annotations = Some(annotations);
-        self
-    }
-
-    /// Pictures for lists.
-    pub fn icons(mut self, icons: Vec<Icon>) -> Self {
-        self.definition.icons = Some(icons);
-        self
-    }
-
-    /// `_meta` of the tool's definition.
-    pub fn meta(mut self, meta: MetaObject) -> Self {
-        self.definition.meta = Some(meta);
-        self
-    }
-
-    /// Replaces the schema of the structured result.
-    pub fn output_schema(mut self, schema: impl Into<RawJson>) -> Self {
-        self.definition.output_schema = Some(schema.into());
-        self
+    definition_setters! {
+        /// What a person sees.
+        title: String;
+        /// What the model reads to choose and use the tool.
+        description: String;
+        /// Hints on what the tool does to the world.
+        annotations: ToolAnnotations;
+        /// Pictures for lists.
+        icons: Vec<Icon>;
+        /// `_meta` of the tool's definition.
+        meta: MetaObject;
+        /// Replaces the schema of the structured result.
+        output_schema: RawJson;
     }
 
     /// How long one attempt of the handler may run; `None` for as long as it likes. Default:
