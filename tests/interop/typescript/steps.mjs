@@ -9,6 +9,8 @@
 //   page(kind, cursor), call(name, arguments, options), read(uri), prompt(name, arguments), complete(ref, argument)
 //   listen(filter)    a subscription of the modern era, with `honoredFilter` and `close()`
 //   subscribe(uri), unsubscribe(uri)   their counterparts of the legacy era
+//   startTask(name, arguments, ttl), task(id), taskResult(id), cancelTask(id), taskPage(cursor)   core tasks
+//   followTask(name, arguments)   all that the SDK tells of a task to its end, where it follows one by itself
 //   heard             notifications as they come, from `notifications()`
 //   close()
 
@@ -26,9 +28,13 @@ export const NOTIFICATIONS = ['tools/list_changed', 'prompts/list_changed', 'res
   (name) => `notifications/${name}`,
 );
 
+/** The forms that the server asked for since a step looked at them. */
+const asked = [];
+
 /** Answers to what the server asks, by method. */
 export const ANSWERS = {
   'elicitation/create': ({ params }) => {
+    asked.push(params);
     const fields = Object.entries(params.requestedSchema.properties);
     const content = Object.fromEntries(fields.map(([name, { type }]) => [name, type === 'string' ? 'Alice' : true]));
     return { action: 'accept', content };
@@ -235,6 +241,48 @@ const STEPS = {
     await subscription.close();
   },
 
+  /** Calls that go on in the background: core tasks in the legacy era, those of the extension in the modern one. */
+  async tasks(client) {
+    if (!client.legacy) {
+      assert.match(text(await client.call('confirm_delete', { filename: 'a.txt' })), /Deleted a\.txt/);
+      return;
+    }
+    const slow = await client.startTask('slow_compute', { seconds: 0.3, label: 'this' }, 60_000);
+    assert.deepEqual([slow.status, slow.ttl], ['working', 60_000]);
+    assert.equal(await ended(client, slow), 'completed');
+    // The result stays, and says whose it is.
+    for (let time = 0; time < 2; time += 1) {
+      const result = await client.taskResult(slow.taskId);
+      assert.equal(text(result), 'Computed this in 0.3 s.');
+      assert.equal(taskOf(result), slow.taskId);
+    }
+    const answered = [
+      await answersWhileItWaits(client, 'confirm_delete', { filename: 'a.txt' }, 1, /^Deleted a\.txt/),
+      await answersWhileItWaits(client, 'multi_input', {}, 2, /^Alice goes on\.$/),
+    ];
+
+    const failing = await client.startTask('failing_job', {});
+    const failure = await client.taskResult(failing.taskId);
+    assert.ok(failure.isError);
+    assert.equal(text(failure), 'The job failed, as it always does.');
+    assert.equal(await ended(client, failing), 'failed');
+    const broken = await client.startTask('protocol_error_job', {});
+    assert.match(await refused(client.taskResult(broken.taskId)), /internal error/);
+    assert.equal(await ended(client, broken), 'failed');
+
+    const endless = await client.startTask('slow_compute', { seconds: 60 });
+    assert.equal((await client.cancelTask(endless.taskId)).status, 'cancelled');
+    assert.equal(await ended(client, endless), 'cancelled');
+    assert.match(await refused(client.cancelTask(endless.taskId)), /it is cancelled already/);
+    const listed = await taskIds(client);
+    const all = [slow, ...answered, failing, broken, endless].map((task) => task.taskId);
+    assert.deepEqual(all.filter((id) => !listed.includes(id)), []);
+
+    assert.match(await refused(client.startTask('greet', { name: 'Ann' })), /does not run as a task/);
+    assert.match(await refused(client.task('no task of this server')), /no such task/);
+    if (client.followTask) await follow(client);
+  },
+
   /** Another process takes the server's place: the modern era goes on, a session has to begin anew. */
   async restart(client, connect, isHttp) {
     if (isHttp) {
@@ -270,6 +318,59 @@ async function cancellationArrives(client, before) {
   while ((await cancelledCalls(client)) !== before + 1) {
     assert.ok(Date.now() < askedUntil, 'the server did not hear of the cancellation');
   }
+}
+
+/** The task that a message says it belongs to. */
+const taskOf = ({ _meta }) => _meta?.['io.modelcontextprotocol/related-task']?.taskId;
+
+/** The last state of a task, asked for as often as its server says. */
+async function ended(client, { taskId }) {
+  for (;;) {
+    const { status, pollInterval } = await client.task(taskId);
+    if (!['working', 'input_required'].includes(status)) return status;
+    await new Promise((resolve) => setTimeout(resolve, pollInterval));
+  }
+}
+
+/** The questions of a task come while the client waits for its result, and say whose they are. */
+async function answersWhileItWaits(client, name, args, questions, answer) {
+  asked.length = 0;
+  const task = await client.startTask(name, args);
+  assert.match(text(await client.taskResult(task.taskId)), answer);
+  assert.deepEqual(asked.map(taskOf), Array(questions).fill(task.taskId));
+  assert.equal(await ended(client, task), 'completed');
+  return task;
+}
+
+async function taskIds(client) {
+  const ids = [];
+  let cursor;
+  do {
+    const page = await client.taskPage(cursor);
+    ids.push(...page.tasks.map((task) => task.taskId));
+    cursor = page.nextCursor;
+  } while (cursor !== undefined);
+  return ids;
+}
+
+/** The SDK itself asks for the state of a task, answers its questions and brings its result. */
+async function follow(client) {
+  const told = async (name, args) => {
+    const messages = [];
+    for await (const message of client.followTask(name, args)) messages.push(message);
+    assert.equal(messages[0].type, 'taskCreated', JSON.stringify(messages));
+    const states = messages.slice(1, -1);
+    assert.ok(states.length > 0);
+    for (const { type, task } of states) assert.deepEqual([type, task.taskId], ['taskStatus', messages[0].task.taskId]);
+    return { last: messages.at(-1), state: states.at(-1).task.status };
+  };
+  const done = await told('slow_compute', { seconds: 0.1 });
+  assert.deepEqual([done.state, text(done.last.result)], ['completed', 'Computed it in 0.1 s.']);
+  const asking = await told('multi_input', {});
+  assert.deepEqual([asking.state, text(asking.last.result)], ['input_required', 'Alice goes on.']);
+  const failed = await told('failing_job', {});
+  assert.equal(failed.state, 'failed');
+  assert.match(String(failed.last.error), /failed/);
 }
 
 /** Runs every step with the connection that `connect` makes. */

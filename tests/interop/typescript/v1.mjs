@@ -56,6 +56,8 @@ async function connect() {
   for (const schema of NOTICES) client.setNotificationHandler(schema, (notification) => heard.put(notification));
   await client.connect(await transport());
   const page = (kind, cursor) => client[LISTS[kind]]({ cursor });
+  const follow = (name, args, task = {}) =>
+    client.experimental.tasks.callToolStream({ name, arguments: args }, undefined, { task });
   return {
     legacy: true,
     heard,
@@ -74,6 +76,17 @@ async function connect() {
     read: (uri) => client.readResource({ uri }),
     prompt: (name, args) => client.getPrompt({ name, arguments: args }),
     complete: (ref, argument) => client.complete({ ref, argument }),
+    async startTask(name, args, ttl) {
+      // The SDK asks for the states of a task as they are taken from it.
+      const { value } = await follow(name, args, { ttl }).next();
+      if (value.type === 'error') throw value.error;
+      return value.task;
+    },
+    followTask: follow,
+    task: (id) => client.experimental.tasks.getTask(id),
+    taskResult: (id) => client.experimental.tasks.getTaskResult(id, types.CallToolResultSchema),
+    cancelTask: (id) => client.experimental.tasks.cancelTask(id),
+    taskPage: (cursor) => client.experimental.tasks.listTasks(cursor),
     subscribe: (uri) => client.subscribeResource({ uri }),
     unsubscribe: (uri) => client.unsubscribeResource({ uri }),
     close: () => client.close(),

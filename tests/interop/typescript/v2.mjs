@@ -1,7 +1,7 @@
 // The TypeScript client of both eras: usage `v2.mjs MODE URL` or `v2.mjs MODE PROGRAM ARGUMENT...`, where MODE is
 // `auto` (by a probe), `legacy` (the handshake) or a revision of the modern era.
 
-import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { Client, StreamableHTTPClientTransport, specTypeSchemas } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 
 import { ANSWERS, CAPABILITIES, NOTIFICATIONS, notifications, run } from './steps.mjs';
@@ -16,9 +16,12 @@ const LISTS = {
   prompts: ['prompts/list', 'listPrompts'],
 };
 
+/** A server answers with tasks of the extension only whom declares it. */
+const capabilities = { ...CAPABILITIES, extensions: { 'io.modelcontextprotocol/tasks': {} } };
+
 async function connect() {
   const versionNegotiation = { mode: ['auto', 'legacy'].includes(mode) ? mode : { pin: mode } };
-  const client = new Client({ name: 'interop', version: '1' }, { capabilities: CAPABILITIES, versionNegotiation });
+  const client = new Client({ name: 'interop', version: '1' }, { capabilities, versionNegotiation });
   for (const [method, answer] of Object.entries(ANSWERS)) client.setRequestHandler(method, answer);
   const heard = notifications();
   for (const method of NOTIFICATIONS) {
@@ -28,6 +31,9 @@ async function connect() {
     ? new StreamableHTTPClientTransport(new URL(target))
     : new StdioClientTransport({ command: target, args: programArguments, stderr: 'inherit' });
   await client.connect(transport);
+  // It has the types of core tasks and no methods.
+  const { CallToolResult, CancelTaskResult, CreateTaskResult, GetTaskResult, ListTasksResult } = specTypeSchemas;
+  const request = (method, params, result) => client.request({ method, params }, result);
   return {
     legacy: client.getNegotiatedProtocolVersion() < '2026',
     heard,
@@ -38,6 +44,12 @@ async function connect() {
     read: (uri) => client.readResource({ uri }),
     prompt: (name, args) => client.getPrompt({ name, arguments: args }),
     complete: (ref, argument) => client.complete({ ref, argument }),
+    startTask: async (name, args, ttl) =>
+      (await request('tools/call', { name, arguments: args, task: { ttl } }, CreateTaskResult)).task,
+    task: (taskId) => request('tasks/get', { taskId }, GetTaskResult),
+    taskResult: (taskId) => request('tasks/result', { taskId }, CallToolResult),
+    cancelTask: (taskId) => request('tasks/cancel', { taskId }, CancelTaskResult),
+    taskPage: (cursor) => request('tasks/list', { cursor }, ListTasksResult),
     listen: (filter) => client.listen(filter),
     subscribe: (uri) => client.subscribeResource({ uri }),
     unsubscribe: (uri) => client.unsubscribeResource({ uri }),

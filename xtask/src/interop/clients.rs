@@ -20,7 +20,7 @@ const INSTALL_LIMIT: Duration = Duration::from_secs(300);
 const NODE_MAJOR: u32 = 20;
 const INSPECTOR_NODE_MAJOR: u32 = 22;
 /// How an era is asked for: by a probe, by the handshake, by its revision.
-const MODES: [&str; 3] = ["auto", "legacy", "2026-07-28"];
+pub(super) const MODES: [&str; 3] = ["auto", "legacy", "2026-07-28"];
 /// The same in the inspector's words.
 const INSPECTOR_MODES: [&str; 3] = ["auto", "legacy", "modern"];
 

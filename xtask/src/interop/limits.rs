@@ -3,6 +3,8 @@
 //! Why here: a step that a client leaves out looks like a step that was forgotten, unless it stands here.
 //! Invariants: a step that works although it stands here fails the run, as one does that fails and does not.
 
+use super::clients::MODES;
+
 /// Why a step of a client is not applicable.
 #[derive(Debug)]
 pub(super) struct Limit {
@@ -29,6 +31,8 @@ const NO_FORMS: &str = "this version cannot ask its user; forms came with 2025-0
 const NO_STRUCTURE: &str = "structured results came with 2025-06-18";
 const NO_MESSAGE: &str = "this version does not pass on the messages of progress, which came with 2025-03-26";
 const NO_TASKS: &str = "core tasks came with 2025-11-25";
+const NO_TASKS_YET: &str = "this SDK can ask for core tasks from 1.24.0 on";
+const NO_TASKS_NOW: &str = "this client takes no result that is a task of the extension, and so learns of none";
 const NO_CURSOR: &str = "this version cannot ask for another page";
 
 /// A step that the inspector's command line has no words for.
@@ -47,12 +51,6 @@ const fn foreign(client: &'static str) -> Limit {
     Limit { client, column: "", step: "skills", shows: None, reason }
 }
 
-/// A step that is tried with another client, which has words for all of it.
-const fn untried(client: &'static str, step: &'static str) -> Limit {
-    let reason = "tried with the Python SDK, whose versions from 1.23 on have words for all of it";
-    Limit { client, column: "", step, shows: None, reason }
-}
-
 /// A step that fails with one or all older versions of the Python SDK.
 const fn python(version: &'static str, step: &'static str, shows: &'static str, reason: &'static str) -> Limit {
     Limit { client: "older python", column: version, step, shows: Some(shows), reason }
@@ -63,7 +61,13 @@ const fn typescript(version: &'static str, step: &'static str, shows: &'static s
     Limit { client: "older typescript", column: version, step, shows: Some(shows), reason }
 }
 
-pub(super) const LIMITS: [Limit; 50] = [
+/// The tasks of the modern era, in a mode of the TypeScript client that gets there.
+const fn modern_typescript(mode: &'static str) -> Limit {
+    let shows = Some("Unsupported result type 'task'");
+    Limit { client: "typescript", column: mode, step: "tasks", shows, reason: NO_TASKS_NOW }
+}
+
+pub(super) const LIMITS: [Limit; 53] = [
     unsaid("progress", "the command line prints results only"),
     unsaid("cancellation", ONE_CALL),
     unsaid("time_limit", ONE_CALL),
@@ -114,8 +118,11 @@ pub(super) const LIMITS: [Limit; 50] = [
     python("1.9.4", "tasks", "experimental", NO_TASKS),
     python("1.13.1", "tasks", "experimental", NO_TASKS),
     python("1.20.0", "tasks", "experimental", NO_TASKS),
-    untried("typescript", "tasks"),
-    untried("older typescript", "tasks"),
+    modern_typescript(MODES[0]),
+    modern_typescript(MODES[2]),
+    typescript("1.0.4", "tasks", "'tasks'", NO_TASKS_YET),
+    typescript("1.10.2", "tasks", "'tasks'", NO_TASKS_YET),
+    typescript("1.17.5", "tasks", "'tasks'", NO_TASKS_YET),
     typescript("1.0.4", "structured", "'required'", NO_STRUCTURE),
     typescript("1.0.4", "progress", "undefined", NO_MESSAGE),
     typescript("1.0.4", "prompts", "elicitation", NO_FORMS),
