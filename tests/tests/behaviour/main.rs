@@ -41,6 +41,7 @@ behaviours! {
     subscriptions,
     tasks,
     tasks_asking,
+    tasks_hand_off,
     tasks_limits,
     tasks_notices,
     tasks_outside,
