@@ -58,6 +58,8 @@ pub struct Limits {
     pub subscribed_uris: usize,
     /// Bytes of one such URI. Default 8 KiB. Beyond: -32602.
     pub uri_bytes: usize,
+    /// Bytes of all such URIs together. Default 256 KiB. Beyond: -32602.
+    pub subscribed_bytes: usize,
     /// Open `subscriptions/listen` streams, in one sum with `sessions`. Default 10,000. Beyond: -32603.
     pub subscriptions: usize,
     /// Blocking handlers that run at a time. Default 64. Beyond: they wait.
@@ -90,6 +92,7 @@ impl Default for Limits {
             handshake_bytes: 16 * 1024,
             subscribed_uris: 1_000,
             uri_bytes: 8 * 1024,
+            subscribed_bytes: 256 * 1024,
             subscriptions: 10_000,
             blocking: 64,
         }
@@ -104,5 +107,27 @@ impl Limits {
         limits.depth = self.json_depth;
         limits.batch = self.batch;
         limits
+    }
+
+    /// Whether one session or subscription may name all this.
+    ///
+    /// # Errors
+    /// Which bound it is beyond.
+    pub(crate) fn named<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Result<(), String> {
+        let (mut number, mut bytes) = (0_usize, 0_usize);
+        for name in names {
+            if name.len() > self.uri_bytes {
+                return Err(format!("none may have more than {} bytes", self.uri_bytes));
+            }
+            number += 1;
+            bytes = bytes.saturating_add(name.len());
+        }
+        if number > self.subscribed_uris {
+            return Err(format!("there may be at most {}", self.subscribed_uris));
+        }
+        if bytes > self.subscribed_bytes {
+            return Err(format!("all together may have at most {} bytes", self.subscribed_bytes));
+        }
+        Ok(())
     }
 }

@@ -15,6 +15,7 @@ lanes! {
         blocking_tools_share_a_bounded_pool,
         a_client_names_at_most_so_many_resources,
         the_address_of_a_subscription_has_a_length,
+        the_addresses_of_a_subscription_have_a_size_together,
         a_handler_that_is_never_ready_delays_no_other,
     }
     memory "over modern HTTP requests have nothing in common; the shell of a pipe lets requests wait" {
@@ -194,6 +195,26 @@ async fn the_address_of_a_subscription_has_a_length(lane: Lane) {
     };
     assert_eq!(reply.code(), -32602);
     assert!(reply.message().contains("100"), "{}", reply.text);
+}
+
+async fn the_addresses_of_a_subscription_have_a_size_together(lane: Lane) {
+    let mut builder = limited(|limits| limits.subscribed_bytes = 20);
+    for name in ["b", "c"] {
+        builder = builder.resource(Resource::text(format!("test://{name}"), name, "x"));
+    }
+    let client = lane.connect(builder).await;
+    // Eight bytes each.
+    let _watch = client.watch(json!({ "resourceSubscriptions": ["test://a", "test://b"] })).await;
+    let beyond = if lane.is_modern() {
+        let wish = json!({ "resourceSubscriptions": ["test://a", "test://b", "test://c"] });
+        client.request("subscriptions/listen", json!({ "notifications": wish })).await
+    } else {
+        // What is there already takes no more.
+        assert!(client.request("resources/subscribe", json!({ "uri": "test://b" })).await.result().is_object());
+        client.request("resources/subscribe", json!({ "uri": "test://c" })).await
+    };
+    assert_eq!(beyond.code(), -32602);
+    assert!(beyond.message().contains("20 bytes"), "{}", beyond.text);
 }
 
 async fn what_a_client_says_of_itself_has_a_size(lane: Lane) {

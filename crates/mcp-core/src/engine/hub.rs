@@ -17,6 +17,7 @@ use serde::Serialize;
 use super::bus::Abroad;
 use super::exchange::Outbound;
 use super::worker::{BoxFuture, panic_text, poll_caught};
+use crate::limits::Limits;
 use crate::protocol::rejection::Hint;
 use crate::telemetry::Held;
 
@@ -281,14 +282,17 @@ impl Subscriber {
         }
     }
 
-    /// Adds a URI; `false` when there are `limit` already.
-    pub(crate) fn add_uri(&self, uri: &str, limit: usize) -> bool {
+    /// Adds a URI.
+    ///
+    /// # Errors
+    /// Which bound it is beyond.
+    pub(crate) fn add_uri(&self, uri: &str, limits: &Limits) -> Result<(), String> {
         let mut state = self.state();
-        if state.wants.uris.len() >= limit && !state.wants.uris.contains(uri) {
-            return false;
+        if !state.wants.uris.contains(uri) {
+            limits.named(state.wants.uris.iter().map(String::as_str).chain([uri]))?;
+            state.wants.uris.insert(uri.to_owned());
         }
-        state.wants.uris.insert(uri.to_owned());
-        true
+        Ok(())
     }
 
     pub(crate) fn remove_uri(&self, uri: &str) {

@@ -24,7 +24,7 @@ use super::hub::{Change, Due, Subscription};
 use super::peer::Ids;
 use crate::context::Cancellation;
 use crate::store::{ErrandKind, SessionChange};
-use crate::{ClientFacts, OwnerKey, Principal};
+use crate::{ClientFacts, Limits, OwnerKey, Principal};
 
 /// What a valid handshake agreed on, before there is a session.
 #[derive(Debug)]
@@ -216,14 +216,16 @@ impl Session {
         &self.0.elsewhere
     }
 
-    /// Subscribes to a resource; `false` when there are `limit` already or the session has ended.
-    pub(crate) fn subscribe(&self, uri: &str, limit: usize) -> bool {
+    /// Subscribes to a resource.
+    ///
+    /// # Errors
+    /// Which bound it is beyond. Once the session has ended nothing is beyond any.
+    pub(crate) fn subscribe(&self, uri: &str, limits: &Limits) -> Result<(), String> {
         let changes = self.0.changes.lock().unwrap_or_else(PoisonError::into_inner);
-        let added = changes.as_ref().is_some_and(|subscription| subscription.subscriber().add_uri(uri, limit));
-        if added {
-            self.leave_change(|| SessionChange::Subscribed(uri.to_owned()));
-        }
-        added
+        let Some(subscription) = &*changes else { return Ok(()) };
+        subscription.subscriber().add_uri(uri, limits)?;
+        self.leave_change(|| SessionChange::Subscribed(uri.to_owned()));
+        Ok(())
     }
 
     pub(crate) fn unsubscribe(&self, uri: &str) {

@@ -163,12 +163,13 @@ pub(super) fn subscribe(request: &Incoming) -> Exchange {
     let Some(session) = &request.session else {
         return request.fail(RpcError::new(ErrorCode::INVALID_REQUEST, "a subscription needs a session"));
     };
-    let limit = request.server.limits().subscribed_uris;
-    if !session.subscribe(&uri, limit) {
-        let text = format!("a session subscribes to at most {limit} resources");
-        return request.fail(RpcError::invalid_params(text));
+    match session.subscribe(&uri, request.server.limits()) {
+        Ok(()) => request.reply(&json!({})),
+        Err(bound) => {
+            let text = format!("the session subscribes to too much with this address: {bound}");
+            request.fail(RpcError::invalid_params(text))
+        }
     }
-    request.reply(&json!({}))
 }
 
 pub(super) fn unsubscribe(request: &Incoming) -> Exchange {

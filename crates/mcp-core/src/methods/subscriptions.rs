@@ -44,14 +44,10 @@ pub(super) fn listen(request: Incoming) -> Exchange {
         return request
             .refuse(missing_capability(request.revision.rules().missing_capability, &required), Hint::BadRequest);
     }
-    let uris = filter.resource_subscriptions.clone().unwrap_or_default();
     let limits = request.server.limits();
-    if uris.len() > limits.subscribed_uris {
-        let text = format!("a subscription names at most {} resources", limits.subscribed_uris);
-        return request.fail(RpcError::invalid_params(text));
-    }
-    if uris.iter().any(|uri| uri.len() > limits.uri_bytes) {
-        let text = format!("the address of a resource has at most {} bytes", limits.uri_bytes);
+    let uris = filter.resource_subscriptions.iter().flatten().map(String::as_str);
+    if let Err(bound) = limits.named(uris) {
+        let text = format!("params.notifications.resourceSubscriptions names too much: {bound}");
         return request.fail(RpcError::invalid_params(text));
     }
     if !request.streaming {
@@ -141,10 +137,9 @@ fn wishes(request: &Incoming, raw: &RawJson) -> Result<Vec<Wish>, Box<Exchange>>
         let names: Vec<String> = names
             .parse()
             .map_err(|_| wrong(format!("params.notifications.{} must be a list of strings", kind.member)))?;
-        if names.len() > limits.subscribed_uris || names.iter().any(|name| name.len() > limits.uri_bytes) {
-            let most = limits.subscribed_uris;
-            return Err(wrong(format!("params.notifications.{} names at most {most}, none too long", kind.member)));
-        }
+        limits
+            .named(names.iter().map(String::as_str))
+            .map_err(|bound| wrong(format!("params.notifications.{} names too much: {bound}", kind.member)))?;
         let (member, notification) = (kind.member.clone(), Arc::clone(&kind.notification));
         wishes.push(Wish { member, notification, names, extension: kind.extension() });
     }
