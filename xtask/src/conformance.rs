@@ -152,10 +152,10 @@ fn run_suite(folder: &Path, suite: &Packages, url: &str, run: &Run) -> anyhow::R
     Ok(scenarios)
 }
 
-/// Builds a program of this workspace in release and says where it is.
+/// Builds a program of this workspace, with the checks of a debug build on, and says where it is.
 pub(crate) fn build(package: &str) -> anyhow::Result<PathBuf> {
     let mut command = cargo();
-    command.args(["build", "--release", "--package", package, "--message-format", "json-render-diagnostics"]);
+    command.args(["build", "--package", package, "--message-format", "json-render-diagnostics"]);
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     let mut child = command.spawn().context("cannot start cargo")?;
     let output = child.stdout.take().context("cargo's output is not piped")?;
