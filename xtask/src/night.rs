@@ -121,10 +121,11 @@ pub(crate) fn printed(command: &mut Command) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// The last line that says anything, which is where each command here puts its sum.
+/// The last line that says anything, which is where each command here puts its sum. Where the source stands is nobody's
+/// business.
 fn last_line(text: &str) -> String {
     let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or("nothing was printed");
-    line.chars().take(200).collect()
+    line.replace(&*root().to_string_lossy(), ".").chars().take(200).collect()
 }
 
 /// What is said of a step that has ended.
@@ -195,6 +196,7 @@ mod tests {
             "| fuzz | `cargo xtask fuzz --seconds 300` | FAILED | 61 | 2026-01-02 03:04 | abc with changes | a \\| b |";
         assert!(rows.report().lines().any(|line| line == row), "{}", rows.report());
         assert_eq!(last_line("one\n two \n\n"), "two");
+        assert_eq!(last_line(&format!("see {}", root().join("log").display())), "see ./log");
     }
 
     #[test]

@@ -282,6 +282,7 @@ async fn the_client_of_every_request_is_where_the_stream_was_opened(lane: Lane) 
     });
     assert_eq!(posted.await.status, 202);
     assert_eq!(pair.next().await["id"], 1);
+    idle().await;
     let audited = traced.events("mcp.audit").pop().unwrap();
     assert_eq!(audited.field("mcp.method.name"), Some("tools/list"));
     assert_eq!(audited.field("client.address"), Some("192.0.2.7"), "whoever opened it answers for all of it");
