@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use metrics::{Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata, SharedString, Unit};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::DefaultGuard;
-use tracing::{Event, Subscriber};
-use tracing_subscriber::filter::Targets;
+use tracing::{Dispatch, Event, Subscriber};
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
 
@@ -47,6 +47,10 @@ impl Traced {
     }
 
     pub(crate) fn listen_to(filter: Targets) -> (Self, DefaultGuard) {
+        /// The only subscriber of a process is asked for all threads alike, so there are always two of them.
+        static DEAF: LazyLock<Dispatch> =
+            LazyLock::new(|| Dispatch::new(tracing_subscriber::registry().with(LevelFilter::OFF)));
+        LazyLock::force(&DEAF);
         let traced = Self::default();
         let subscriber = tracing_subscriber::registry().with(traced.clone().with_filter(filter));
         (traced, tracing::subscriber::set_default(subscriber))
