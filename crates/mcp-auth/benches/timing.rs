@@ -1,9 +1,9 @@
 //! How long refusals take, sample by sample, for `cargo xtask auth-timing` to compare.
 //!
 //! Why here: a difference in time would tell a name that exists from one that does not, or how much of a secret was right.
-//! Invariants: both kinds of refusal are measured in turns, and who begins a turn changes, so that whatever else the
+//! Invariants: both kinds of refusal are measured in turns, and chance decides who begins one, so that whatever else the
 //! machine does meets both alike. Each turn has other credentials, because what a look-up takes depends a little on where
-//! in a table they would be.
+//! in a table they would be. Two kinds that are the same must not differ, however quiet the machine is.
 #![expect(clippy::print_stdout, reason = "the samples are the program's output")]
 
 use std::collections::HashSet;
@@ -74,14 +74,25 @@ fn secret(number: usize) -> String {
     format!("kJ3vQ0rUuY7nM2xW5tB8cD{number:04}")
 }
 
-/// Secrets that have nothing of a known one, and those that have all but its end.
+/// Secrets that have nothing of a known one, and those that have all but its end. Both have the same kinds of characters at
+/// the same places: what a caller's own text takes to be written into a form is no secret.
 fn guesses(shown: impl Fn(&str) -> Outcome<HeaderMap>) -> Outcome<[Vec<HeaderMap>; 2]> {
     let mut kinds = [Vec::new(), Vec::new()];
     for number in KNOWN..KNOWN + WARM_UP + PAIRS {
-        kinds[0].push(shown(&format!("{number:04}zzzzzzzzzzzzzzzzzzzzzz"))?);
+        kinds[0].push(shown(&secret(number).chars().map(another).collect::<String>())?);
         kinds[1].push(shown(&secret(number))?);
     }
     Ok(kinds)
+}
+
+fn another(character: char) -> char {
+    match character {
+        'a'..='m' | 'A'..='M' => char::from_u32(u32::from(character) + 13).unwrap_or(character),
+        'n'..='z' | 'N'..='Z' => char::from_u32(u32::from(character) - 13).unwrap_or(character),
+        '0'..='4' => char::from_u32(u32::from(character) + 5).unwrap_or(character),
+        '5'..='9' => char::from_u32(u32::from(character) - 5).unwrap_or(character),
+        other => other,
+    }
 }
 
 fn named(provider: &str) -> Principal {
@@ -168,9 +179,12 @@ impl Fetch for Active {
 /// Prints what `repeat` refusals of each kind take, in nanoseconds, one line for each turn: those of the unknown and those
 /// of the wrong. Each turn has the next credentials of either kind.
 async fn measure(name: &str, provider: &dyn AuthProvider, repeat: usize, kinds: [Vec<HeaderMap>; 2]) -> Outcome<()> {
+    let mut chance = Chance(1);
+    let kinds = scattered(&kinds, &mut chance)?;
+    let mut samples = Vec::with_capacity(PAIRS);
     for turn in 0..WARM_UP + PAIRS {
         let mut took = [0; 2];
-        for kind in if turn % 2 == 0 { [0, 1] } else { [1, 0] } {
+        for kind in if chance.below(2) == 0 { [0, 1] } else { [1, 0] } {
             let headers = &kinds[kind][turn % kinds[kind].len()];
             let began = Instant::now();
             for _ in 0..repeat {
@@ -179,10 +193,41 @@ async fn measure(name: &str, provider: &dyn AuthProvider, repeat: usize, kinds: 
             took[kind] = began.elapsed().as_nanos();
         }
         if turn >= WARM_UP {
-            println!("{name}\t{}\t{}", took[0], took[1]);
+            samples.push(took);
         }
     }
+    // At the end, because whoever is measured after a write finds its caches cold.
+    for [unknown, wrong] in samples {
+        println!("{name}\t{unknown}\t{wrong}");
+    }
     Ok(())
+}
+
+/// Numbers without a pattern, the same in each run: Knuth's generator.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % bound
+    }
+}
+
+/// Copies, made in no order: what was made in turns would lie in turns, one kind always at the better half of a cache line.
+fn scattered(kinds: &[Vec<HeaderMap>; 2], chance: &mut Chance) -> Outcome<[Vec<HeaderMap>; 2]> {
+    let mut places: Vec<_> = (0..2).flat_map(|kind| (0..kinds[kind].len()).map(move |index| (kind, index))).collect();
+    for place in (1..places.len()).rev() {
+        places.swap(place, chance.below(place + 1));
+    }
+    let mut copies = kinds.clone();
+    for (kind, index) in places {
+        let mut copy = HeaderMap::new();
+        for (name, value) in &kinds[kind][index] {
+            copy.insert(name, HeaderValue::from_bytes(value.as_bytes())?);
+        }
+        copies[kind][index] = copy;
+    }
+    Ok(copies)
 }
 
 async fn refused(provider: &dyn AuthProvider, headers: &HeaderMap) -> Outcome<()> {
