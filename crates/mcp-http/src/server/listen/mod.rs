@@ -7,6 +7,7 @@
 mod connection;
 #[cfg(feature = "http2")]
 mod http2;
+mod rouse;
 mod socket;
 #[cfg(feature = "tls")]
 mod tls;
@@ -26,6 +27,7 @@ use tokio::time::{Instant, interval_at};
 use tokio_util::task::TaskTracker;
 
 use self::connection::{Protocols, Serving};
+use self::rouse::Rouser;
 use self::socket::Socket;
 #[cfg(feature = "tls")]
 pub use self::tls::{Tls, TlsError};
@@ -171,6 +173,7 @@ impl Listener {
         let (tasks, connections) = (TaskTracker::new(), Arc::new(Connections::default()));
         let server = self.service.server().clone();
         let (service, grace) = (self.service.clone(), self.grace);
+        let _rouser = Rouser::start();
         let mut cut = pin!(cut);
         let serving = first_of(self.serve(&tasks, &connections), shutdown);
         let is_cut = matches!(first_of(serving, cut.as_mut()).await, Either::Second(()));
