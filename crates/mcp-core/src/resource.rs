@@ -4,6 +4,7 @@
 //! Invariants: an address is compared without regard to the case of its scheme and exactly otherwise.
 //! Spec: 2026-07-28 server/resources
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
@@ -308,6 +309,38 @@ pub(crate) fn normalized(uri: &str) -> Option<String> {
     (valid && clean).then(|| format!("{}:{rest}", scheme.to_ascii_lowercase()))
 }
 
+/// An address as somebody wrote it, equal to all that name the same resource.
+#[derive(Clone, Debug)]
+pub(crate) struct Address(pub(crate) String);
+
+impl Address {
+    fn parts(&self) -> (impl Iterator<Item = u8> + '_, &str) {
+        let (scheme, rest) = self.0.split_once(':').unwrap_or(("", &self.0));
+        (scheme.bytes().map(|byte| byte.to_ascii_lowercase()), rest)
+    }
+}
+
+impl Ord for Address {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let ((scheme, rest), (other_scheme, other_rest)) = (self.parts(), other.parts());
+        scheme.cmp(other_scheme).then_with(|| rest.cmp(other_rest))
+    }
+}
+
+impl PartialOrd for Address {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Address {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Address {}
+
 struct Function<F>(F);
 
 #[async_trait]
@@ -341,6 +374,15 @@ mod tests {
         assert_eq!(normalized("test+x.1-y:z").as_deref(), Some("test+x.1-y:z"));
         for bad in ["not a uri", "", ":", "a:", "1a:b", "a b:c", "/path", "a:b c", "a:\n"] {
             assert_eq!(normalized(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn addresses_are_equal_as_they_are_normalized() {
+        let all = ["file:///A/b", "FILE:///A/b", "FILE:///a/b", "fil:e:///A/b", "files:///A/b", "file:///A/b/"];
+        for (one, other) in all.iter().flat_map(|one| all.map(|other| (*one, other))) {
+            let equal = Address(one.to_owned()) == Address(other.to_owned());
+            assert_eq!(equal, normalized(one) == normalized(other), "{one} {other}");
         }
     }
 }

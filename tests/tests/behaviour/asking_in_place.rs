@@ -20,6 +20,7 @@ lanes! {
         a_refusal_is_told_to_the_model,
         an_answer_that_does_not_come_is_not_waited_for_without_end,
         an_answer_counts_once_and_only_from_its_own_client,
+        an_id_may_come_back_in_another_writing,
         a_cancelled_call_waits_for_no_answer,
         calls_wait_for_their_answers_side_by_side,
         each_revision_is_asked_in_its_own_words,
@@ -77,11 +78,33 @@ async fn an_answer_counts_once_and_only_from_its_own_client(lane: Lane) {
     assert_eq!(of_bob.reply().await.tool_text(), "0");
     let roots = json!({ "roots": [{ "uri": "file:///a" }] });
     ann.answer(&json!({ "id": 999 }), roots.clone()).await;
-    ann.answer(&json!({ "id": asked_ann["id"].to_string() }), roots.clone()).await;
+    ann.answer(&json!({ "id": format!("0{}", asked_ann["id"]) }), roots.clone()).await;
     of_ann.is_quiet().await;
     ann.answer(&asked_ann, roots.clone()).await;
     ann.answer(&asked_ann, roots).await;
     assert_eq!(of_ann.reply().await.tool_text(), "1");
+}
+
+/// Field case 13: several languages have one kind of number or of id only, and a lost answer is worse than a lenient match.
+async fn an_id_may_come_back_in_another_writing(lane: Lane) {
+    let client = lane.connect(server()).await;
+    for write in [
+        |id: i64| id.to_string(),
+        |id| format!("{id}.0"),
+        |id| format!("{id}e0"),
+        |id| format!("{id}0E-1"),
+        |id| format!("\"{id}\""),
+    ] {
+        let mut call = client.start_tool("look", json!({}));
+        let id = write(call.server_request().await["id"].as_i64().unwrap());
+        client.start_raw(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"roots":[]}}}}"#)).silence().await;
+        assert_eq!(call.reply().await.tool_text(), "0", "{id}");
+        let mut call = client.start_tool("look", json!({}));
+        let id = write(call.server_request().await["id"].as_i64().unwrap());
+        let no = r#"{"code":-1,"message":"no"}"#;
+        client.start_raw(format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{no}}}"#)).silence().await;
+        assert!(call.reply().await.is_tool_error(), "{id}");
+    }
 }
 
 async fn a_cancelled_call_waits_for_no_answer(lane: Lane) {

@@ -16,6 +16,8 @@ lanes! {
         a_template_serves_what_it_matches,
         of_several_templates_the_most_specific_serves,
         a_crafted_address_is_answered_at_once,
+        a_long_value_reaches_its_handler,
+        changes_are_told_whatever_the_case_of_the_scheme,
         what_a_handler_fails_with_tells_nothing_of_itself,
         a_reading_that_takes_too_long_is_ended,
     }
@@ -113,7 +115,8 @@ async fn a_template_serves_what_it_matches(lane: Lane) {
     let server = server()
         .resource_template(telling("file:///{dir}/{name}"))
         .resource_template(telling("deep:///{+path}"))
-        .resource_template(telling("find://x{?q,page}"));
+        .resource_template(telling("find://x{?q,page}"))
+        .resource_template(telling("short://{id:1}"));
     let client = lane.connect(server).await;
     for (uri, found) in [
         ("file:///a%2Fb/c%20d.txt", Some("dir=a/b name=c d.txt")),
@@ -128,6 +131,16 @@ async fn a_template_serves_what_it_matches(lane: Lane) {
         ("find://x?q=1&page=2", Some("page=2 q=1")),
         ("find://x", Some("")),
         ("find://x?q=1", Some("q=1")),
+        ("find://x?q=", Some("q=")),
+        ("find://x?q=1&q=2", None),
+        ("find://x?other=1", None),
+        ("FILE:///a/b", Some("dir=a name=b")),
+        ("file:///a/b/", None),
+        ("file:///a/b?c", None),
+        ("file://HOST/a/b", None),
+        ("short://%61", Some("id=a")),
+        ("short://%61%62", None),
+        ("short://%C3%A9", Some("id=é")),
     ] {
         let reply = client.request("resources/read", json!({ "uri": uri })).await;
         match found {
@@ -160,6 +173,41 @@ async fn of_several_templates_the_most_specific_serves(lane: Lane) {
     ] {
         let reply = client.request("resources/read", json!({ "uri": uri })).await;
         assert_eq!(reply.result()["contents"][0]["text"], serves, "{uri}");
+    }
+}
+
+/// Field case 39: an address of a hundred kilobytes is as good as any.
+async fn a_long_value_reaches_its_handler(lane: Lane) {
+    let client = lane.connect(server().resource_template(telling("test://t/{id}"))).await;
+    for value in ["x".repeat(100_000), "%20".repeat(33_000)] {
+        let reply = client.request("resources/read", json!({ "uri": format!("test://t/{value}") })).await;
+        let expected = format!("id={}", value.replace("%20", " "));
+        assert!(reply.result()["contents"][0]["text"] == expected, "the value of {} bytes is another", value.len());
+    }
+    let beyond = format!("test://t/{}", "x".repeat(200_000));
+    let reply = client.request("resources/read", json!({ "uri": beyond })).await;
+    assert_eq!(reply.code(), lane.pick(-32002, -32602), "and one that is longer than templates read matches none");
+}
+
+/// Field case 39: the scheme compares without case, for those who want to know of changes as well.
+async fn changes_are_told_whatever_the_case_of_the_scheme(lane: Lane) {
+    let client = lane.connect(server()).await;
+    for (watched, changed, other) in [
+        ("TEST://text", "test://text", "test://TEXT"),
+        ("test://blob", "Test://blob", "Test://Blob"),
+        ("FILE:///A/b", "fiLe:///A/b", "FILE:///a/b"),
+    ] {
+        let mut watch = client.watch(json!({ "resourceSubscriptions": [watched] })).await;
+        client.server().resource_updated(other);
+        watch.is_quiet().await;
+        client.server().resource_updated(changed);
+        let told = watch.next().await;
+        assert_eq!(told, ("notifications/resources/updated".to_owned(), json!({ "uri": watched })), "as it was watched");
+        if !lane.is_modern() {
+            client.request("resources/unsubscribe", json!({ "uri": changed })).await;
+            client.server().resource_updated(changed);
+            watch.is_quiet().await;
+        }
     }
 }
 

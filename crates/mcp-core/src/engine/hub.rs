@@ -19,6 +19,7 @@ use super::exchange::Outbound;
 use super::worker::{BoxFuture, panic_text, poll_caught};
 use crate::limits::Limits;
 use crate::protocol::rejection::Hint;
+use crate::resource::Address;
 use crate::telemetry::Held;
 
 /// What changed.
@@ -83,7 +84,7 @@ pub(crate) struct Wants {
     pub(crate) tools: bool,
     pub(crate) prompts: bool,
     pub(crate) resources: bool,
-    pub(crate) uris: BTreeSet<String>,
+    pub(crate) uris: BTreeSet<Address>,
     /// Notifications of extensions.
     pub(crate) kinds: BTreeSet<Arc<str>>,
     /// Things of extensions.
@@ -95,7 +96,7 @@ struct Marks {
     tools: bool,
     prompts: bool,
     resources: bool,
-    uris: BTreeSet<String>,
+    uris: BTreeSet<Address>,
     kinds: BTreeSet<Arc<str>>,
     /// What there is to tell of each, and of nothing twice.
     named: BTreeMap<Named, RawJson>,
@@ -259,7 +260,11 @@ impl Subscriber {
                 Change::Tools => state.wants.tools && !std::mem::replace(&mut state.marks().tools, true),
                 Change::Prompts => state.wants.prompts && !std::mem::replace(&mut state.marks().prompts, true),
                 Change::Resources => state.wants.resources && !std::mem::replace(&mut state.marks().resources, true),
-                Change::Resource(uri) => state.wants.uris.contains(uri) && state.marks().uris.insert(uri.to_owned()),
+                Change::Resource(uri) => {
+                    // Told as it was asked for, however it was changed.
+                    let wanted = state.wants.uris.get(&Address(uri.to_owned())).cloned();
+                    wanted.is_some_and(|uri| state.marks().uris.insert(uri))
+                }
                 Change::Extension(kind) => {
                     let wanted = state.wants.kinds.get(kind).cloned();
                     wanted.is_some_and(|kind| state.marks().kinds.insert(kind))
@@ -282,33 +287,38 @@ impl Subscriber {
         }
     }
 
-    /// Adds a URI.
+    /// Adds a URI and returns it as it was first written.
     ///
     /// # Errors
     /// Which bound it is beyond.
-    pub(crate) fn add_uri(&self, uri: &str, limits: &Limits) -> Result<(), String> {
+    pub(crate) fn add_uri(&self, uri: &str, limits: &Limits) -> Result<String, String> {
         let mut state = self.state();
-        if !state.wants.uris.contains(uri) {
-            limits.named(state.wants.uris.iter().map(String::as_str).chain([uri]))?;
-            state.wants.uris.insert(uri.to_owned());
+        let uri = Address(uri.to_owned());
+        if let Some(known) = state.wants.uris.get(&uri) {
+            return Ok(known.0.clone());
         }
-        Ok(())
+        limits.named(state.wants.uris.iter().chain([&uri]).map(|uri| uri.0.as_str()))?;
+        state.wants.uris.insert(uri.clone());
+        Ok(uri.0)
     }
 
-    pub(crate) fn remove_uri(&self, uri: &str) {
+    /// Removes a URI and returns it as it was first written.
+    pub(crate) fn remove_uri(&self, uri: &str) -> Option<String> {
         let mut state = self.state();
-        state.wants.uris.remove(uri);
+        let uri = state.wants.uris.take(&Address(uri.to_owned()))?;
         if let Some(marks) = &mut state.marks {
-            marks.uris.remove(uri);
+            marks.uris.remove(&uri);
         }
+        Some(uri.0)
     }
 
     /// Replaces the addresses that are wanted.
     pub(crate) fn want_uris(&self, uris: &BTreeSet<String>) {
         let mut state = self.state();
-        state.wants.uris.clone_from(uris);
-        if let Some(marks) = &mut state.marks {
-            marks.uris.retain(|uri| uris.contains(uri));
+        let SubscriberState { wants, marks, .. } = &mut *state;
+        wants.uris = uris.iter().cloned().map(Address).collect();
+        if let Some(marks) = marks {
+            marks.uris.retain(|uri| wants.uris.contains(uri));
         }
     }
 
@@ -396,7 +406,7 @@ impl Marks {
             return Some(Notice::Resources);
         }
         if let Some(uri) = self.uris.pop_first() {
-            return Some(Notice::Updated(uri));
+            return Some(Notice::Updated(uri.0));
         }
         if let Some(kind) = self.kinds.pop_first() {
             return Some(Notice::Extension(kind));

@@ -223,16 +223,17 @@ impl Session {
     pub(crate) fn subscribe(&self, uri: &str, limits: &Limits) -> Result<(), String> {
         let changes = self.0.changes.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(subscription) = &*changes else { return Ok(()) };
-        subscription.subscriber().add_uri(uri, limits)?;
-        self.leave_change(|| SessionChange::Subscribed(uri.to_owned()));
+        let uri = subscription.subscriber().add_uri(uri, limits)?;
+        self.leave_change(|| SessionChange::Subscribed(uri));
         Ok(())
     }
 
     pub(crate) fn unsubscribe(&self, uri: &str) {
         let changes = self.0.changes.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(subscription) = &*changes {
-            subscription.subscriber().remove_uri(uri);
-            self.leave_change(|| SessionChange::Unsubscribed(uri.to_owned()));
+            // Another process may know of it, if this one does not yet.
+            let uri = subscription.subscriber().remove_uri(uri).unwrap_or_else(|| uri.to_owned());
+            self.leave_change(|| SessionChange::Unsubscribed(uri));
         }
     }
 

@@ -20,7 +20,7 @@ use crate::engine::peer::Interruptible;
 use crate::extension::Extension;
 use crate::protocol::finish::{Dress, response};
 use crate::protocol::rejection::{Hint, missing_capability};
-use crate::resource::normalized;
+use crate::resource::{Address, normalized};
 use crate::telemetry::Open;
 use crate::{OwnerKey, Server};
 
@@ -78,7 +78,7 @@ pub(super) fn listen(request: Incoming) -> Exchange {
         tools: honoured.tools_list_changed.is_some(),
         prompts: honoured.prompts_list_changed.is_some(),
         resources: honoured.resources_list_changed.is_some(),
-        uris: honoured.resource_subscriptions.into_iter().flatten().collect(),
+        uris: honoured.resource_subscriptions.into_iter().flatten().map(Address).collect(),
         kinds,
         named: wishes.iter().flat_map(Wish::all).collect(),
     };
