@@ -27,5 +27,7 @@ pub fn server() -> Result<Server, RegistrationError> {
 pub fn router(server: Server) -> Router {
     // The router has found the path before the service is asked; layers of the router apply to it as to any route.
     let endpoint = HttpService::new(server, HttpConfig::new(Anonymous).any_path());
-    Router::new().route("/health", get(|| async { "well" })).route_service("/mcp", endpoint)
+    // Both spellings of the path, since a redirect would lose the body of a POST.
+    let router = Router::new().route_service("/mcp", endpoint.clone()).route_service("/mcp/", endpoint);
+    router.route("/health", get(|| async { "well" }))
 }

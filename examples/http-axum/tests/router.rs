@@ -18,6 +18,10 @@ async fn answer(request: Request<Body>) -> Result<(StatusCode, String), Box<dyn 
 }
 
 fn call(host: &str) -> Result<Request<Body>, axum::http::Error> {
+    call_at("/mcp", host)
+}
+
+fn call_at(path: &str, host: &str) -> Result<Request<Body>, axum::http::Error> {
     let message = json!({
         "jsonrpc": "2.0",
         "id": 1,
@@ -32,7 +36,7 @@ fn call(host: &str) -> Result<Request<Body>, axum::http::Error> {
             },
         },
     });
-    Request::post("/mcp")
+    Request::post(path)
         .header("host", host)
         .header("content-type", "application/json")
         .header("accept", "application/json, text/event-stream")
@@ -48,6 +52,42 @@ async fn a_tool_is_called_through_the_router() -> Outcome {
     assert_eq!(status, StatusCode::OK, "{body}");
     let response: Value = serde_json::from_str(&body)?;
     assert_eq!(response["result"]["content"][0]["text"], "Hello, Ada!", "{response}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn below_a_prefix_each_spelling_is_served_with_every_method_and_no_redirect() -> Outcome {
+    let router = axum::Router::new().nest("/svc", http_axum::router(http_axum::server()?));
+    let hello = json!({
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": { "name": "test", "version": "1" },
+        },
+    });
+    let request = |method: &str, path: &str| {
+        let request = Request::builder().method(method).uri(path).header("host", "localhost");
+        request.header("content-type", "application/json").header("accept", "application/json, text/event-stream")
+    };
+    for path in ["/svc/mcp", "/svc/mcp/", "/svc/mcp?x=1"] {
+        let called = router.clone().oneshot(call_at(path, "localhost")?).await?;
+        assert_eq!(called.status(), StatusCode::OK, "{path}");
+        let opened = router.clone().oneshot(request("POST", path).body(Body::from(hello.to_string()))?).await?;
+        assert_eq!(opened.status(), StatusCode::OK, "{path}");
+        let session = opened.headers().get("mcp-session-id").ok_or("a session")?;
+        for (method, status) in [("GET", StatusCode::OK), ("DELETE", StatusCode::NO_CONTENT)] {
+            let within = request(method, path).header("mcp-session-id", session);
+            let answer = router.clone().oneshot(within.body(Body::empty())?).await?;
+            assert_eq!(answer.status(), status, "{method} {path}");
+        }
+    }
+    for path in ["/svc/mcpx", "/mcp", "/svc/mcp/x"] {
+        let answer = router.clone().oneshot(call_at(path, "localhost")?).await?;
+        assert_eq!(answer.status(), StatusCode::NOT_FOUND, "{path}");
+    }
     Ok(())
 }
 

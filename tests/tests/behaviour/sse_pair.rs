@@ -32,6 +32,8 @@ lanes! {
         a_stream_that_nobody_reads_holds_its_own_messages_back,
         the_end_of_the_server_is_the_end_of_the_stream,
         addresses_begin_with_what_a_proxy_takes_away,
+        a_slash_at_the_end_is_the_same_place,
+        the_stream_shows_itself_at_once,
         a_client_that_tries_the_endpoint_finds_the_stream_there,
     }
 }
@@ -344,6 +346,27 @@ async fn addresses_begin_with_what_a_proxy_takes_away(_lane: Lane) {
         assert_eq!(head.status(), 200);
         assert!(event.contains(expected), "{prefix}: {event}");
     }
+}
+
+/// Field case 27, for the pair: a slash at the end is the same place, and what only begins alike is none.
+async fn a_slash_at_the_end_is_the_same_place(lane: Lane) {
+    let mut pair = connect(lane).await;
+    pair.address = pair.address.replace("/messages?", "/messages/?");
+    assert_eq!(pair.call(1, "echo").await.status, 202);
+    assert_eq!(pair.next().await["method"], "notifications/progress");
+    let mut other = pair.client.stream_at("/sse/", Method::GET, "", only_streams).await;
+    assert_eq!(within("the first event", other.next()).await.unwrap().name.as_deref(), Some("endpoint"));
+    for path in ["/ssex", "/sse/x", "/sse//", "/messagesx", "/x/messages"] {
+        assert_eq!(pair.client.http_at(path, Method::GET, "", only_streams).await.status, 404, "{path}");
+        assert_eq!(pair.client.http_at(path, Method::POST, "{}", no_accept).await.status, 404, "{path}");
+    }
+}
+
+/// Field case 5, for the pair: its stream shows itself before anything else happens.
+async fn the_stream_shows_itself_at_once(lane: Lane) {
+    let begun = tokio::time::Instant::now();
+    let _pair = open(lane.host(&server().build().unwrap()).strange(Profile::default())).await;
+    assert!(begun.elapsed() < Duration::from_millis(20));
 }
 
 async fn a_client_that_tries_the_endpoint_finds_the_stream_there(_lane: Lane) {

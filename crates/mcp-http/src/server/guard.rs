@@ -44,23 +44,25 @@ pub(super) enum Place<'a> {
 pub(super) fn place<'a>(config: &'a HttpConfig, request: &Parts) -> Option<Place<'a>> {
     if let Some(pair) = config.pair.as_ref().filter(|_| config.sessions) {
         let path = request.uri.path();
-        if path == pair.messages {
+        if is_path(path, &pair.messages) {
             return Some(Place::PairMessages);
         }
         let shared = || request.method == Method::GET && !request.headers.contains_key(SESSION_ID);
-        if path == pair.stream && (!is_endpoint(config, &request.uri) || shared()) {
+        if is_path(path, &pair.stream) && (!is_endpoint(config, &request.uri) || shared()) {
             return Some(Place::PairStream(&pair.messages));
         }
     }
     is_endpoint(config, &request.uri).then_some(Place::Endpoint)
 }
 
-/// Whether the endpoint is at this address. The slash at the end is no other endpoint: redirecting would lose the body.
+/// Whether the endpoint is at this address.
 fn is_endpoint(config: &HttpConfig, uri: &Uri) -> bool {
-    config.path.as_ref().is_none_or(|path| {
-        let asked = uri.path();
-        asked == path || asked.strip_suffix('/') == Some(path)
-    })
+    config.path.as_ref().is_none_or(|path| is_path(uri.path(), path))
+}
+
+/// Whether this is the path that is asked for. The slash at the end is no other place: redirecting would lose the body.
+fn is_path(asked: &str, path: &str) -> bool {
+    asked == path || asked.strip_suffix('/') == Some(path)
 }
 
 /// The request's origin, if it has an allowed one.

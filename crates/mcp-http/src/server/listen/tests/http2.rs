@@ -87,6 +87,31 @@ async fn events_come_one_by_one_and_a_shutdown_ends_their_stream_in_order() {
     tokio::join!(listener.run(heard.notified()), clients);
 }
 
+/// Field case 5: a proxy holds the head of a stream until there is something to send with it.
+#[tokio::test]
+async fn a_standalone_stream_shows_itself_before_anything_happens() {
+    let listener = bind(server(&Arc::default())).await;
+    let (address, tasks) = (listener.local_addr().unwrap(), TaskTracker::new());
+    let clients = async {
+        let mut client = connected(address, &tasks).await;
+        let hello = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25",
+            "capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#;
+        let at = |method: &str| Request::builder().method(method).uri("http://localhost/mcp");
+        let hello = at("POST").header("content-type", "application/json").body(Full::from(hello)).unwrap();
+        let session = client.send_request(hello).await.unwrap().headers()["mcp-session-id"].clone();
+        let listen = at("GET").header("accept", "text/event-stream").header("mcp-session-id", session);
+        let mut stream = client.send_request(listen.body(Full::default()).unwrap()).await.unwrap();
+        assert_eq!(stream.status(), 200);
+        assert_eq!(stream.headers()["content-type"], "text/event-stream");
+        let first = stream.frame().await.unwrap().unwrap().into_data().unwrap();
+        assert!(first.starts_with(b":") && first.ends_with(b"\n\n"), "{first:?}");
+    };
+    let begun = Instant::now();
+    listener.run(clients).await;
+    // Signs of life come every fifteen seconds: this is none of them.
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+}
+
 #[tokio::test]
 async fn a_stuck_call_does_not_keep_the_listener() {
     let seen = Arc::new(Seen::default());
