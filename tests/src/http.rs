@@ -416,6 +416,21 @@ impl Events {
         read
     }
 
+    /// What came first of what was not read yet, comment or event, as it is.
+    ///
+    /// # Panics
+    /// When the stream ends before that.
+    pub async fn first_byte(&mut self) -> &str {
+        while self.text.is_empty() {
+            let frame = crate::within("a byte of a stream", self.body.frame()).await;
+            let frame = frame.expect("the stream goes on").expect("the stream ends in order");
+            if let Ok(data) = frame.into_data() {
+                self.text.push_str(std::str::from_utf8(&data).expect("events are written whole"));
+            }
+        }
+        &self.text
+    }
+
     /// The next event, comments left out; `None` at the end of the stream.
     ///
     /// # Panics

@@ -20,6 +20,7 @@ lanes! {
     everywhere {}
     http_legacy "pipes have tests of their own for batches, and no modern message may be in one" {
         a_batch_is_answered_by_one_array_with_an_error_for_each_bad_element,
+        ids_in_a_batch_are_echoed_or_refused_as_elsewhere,
         a_batch_that_asks_for_nothing_is_accepted_without_a_body,
         a_batch_has_so_many_messages,
         what_takes_its_time_is_answered_by_a_stream_that_can_be_lost,
@@ -123,6 +124,23 @@ async fn a_batch_is_answered_by_one_array_with_an_error_for_each_bad_element(lan
     }
     let nameless = array.as_array().unwrap().iter().find(|response| response["id"].is_null()).unwrap();
     assert_eq!(nameless["error"]["code"], -32600, "the number is no message");
+}
+
+/// Field case 13, within a batch.
+async fn ids_in_a_batch_are_echoed_or_refused_as_elsewhere(lane: Lane) {
+    let client = batching(lane).connect(server().0).await;
+    let ping = |id: &str| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
+    let ids = ["7.0", "1e2", "0", r#""""#, "9007199254740993", "18446744073709551616", r#""7""#];
+    let others = ["7.5", "null", "true", "{}"];
+    let batch = ids.iter().chain(&others).map(|id| ping(id)).collect::<Vec<_>>().join(",");
+    let answer = client.http(Method::POST, format!("[{batch}]"), |_| {}).await;
+    for echoed in ["7", "100", "0", r#""""#, "9007199254740993", "18446744073709551616", r#""7""#] {
+        assert!(answer.body.contains(&format!(r#""id":{echoed},"result":{{}}"#)), "{echoed}: {}", answer.body);
+    }
+    let array = answer.json();
+    let (refused, served): (Vec<_>, Vec<_>) = array.as_array().unwrap().iter().partition(|it| it["id"].is_null());
+    assert_eq!((refused.len(), served.len()), (others.len(), ids.len()), "{array}");
+    assert!(refused.iter().all(|it| it["error"]["code"] == -32600), "{array}");
 }
 
 async fn a_batch_that_asks_for_nothing_is_accepted_without_a_body(lane: Lane) {

@@ -30,6 +30,12 @@ lanes! {
         ids_that_are_not_under_way_are_ignored,
         an_id_is_free_again_when_its_handler_is_gone,
     }
+    connection_legacy "over HTTP nothing can be taken back before there is a session" {
+        a_handshake_cannot_be_taken_back,
+    }
+    http_modern "elsewhere the notification does what closing the stream does here" {
+        a_notification_takes_nothing_back_where_streams_are_closed,
+    }
     legacy "a modern request stands alone" {
         nobody_cancels_the_request_of_another,
     }
@@ -243,6 +249,35 @@ async fn ids_that_are_not_under_way_are_ignored(lane: Lane) {
     }
     let again = client.start_as(json!(12345), "tools/list", json!({}));
     assert!(again.reply().await.response.get("result").is_some(), "a cancellation does not wait for its request");
+}
+
+/// Field case 11: the handshake may not be cancelled.
+async fn a_handshake_cannot_be_taken_back(lane: Lane) {
+    let server = Seen::default().server().build().unwrap();
+    for id in [json!(0), json!(""), json!(1), json!("init")] {
+        let client = lane.host(&server).strange(Profile::default());
+        let info = json!({ "name": "c", "version": "1" });
+        let hello = json!({ "protocolVersion": lane.revision().as_str(), "capabilities": {}, "clientInfo": info });
+        let call = client.start_as(id.clone(), "initialize", hello);
+        client.withdraw(&id).await;
+        assert_eq!(call.reply().await.result()["protocolVersion"], lane.revision().as_str(), "{id}");
+        client.withdraw(&id).await;
+        assert_eq!(*client.request("ping", json!({})).await.result(), json!({}), "{id}");
+    }
+}
+
+async fn a_notification_takes_nothing_back_where_streams_are_closed(lane: Lane) {
+    let seen = Seen::default();
+    let client = lane.connect(seen.server()).await;
+    for (index, id) in [json!(0), json!(""), json!(7)].into_iter().enumerate() {
+        let mut call = client.start_as(id.clone(), "tools/call", json!({ "name": "waits" }));
+        idle().await;
+        client.withdraw(&id).await;
+        call.is_quiet().await;
+        assert_eq!(seen.counts(), (index + 1, index, index), "{id}");
+        client.cancel(call).await;
+        assert_eq!(seen.counts(), (index + 1, index + 1, index + 1), "{id}");
+    }
 }
 
 async fn an_id_is_free_again_when_its_handler_is_gone(lane: Lane) {

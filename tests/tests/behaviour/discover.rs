@@ -3,7 +3,7 @@
 //! Spec: 2026-07-28 server/discover; basic/index, "`_meta`"; server/utilities/caching
 
 use mcp_core::{
-    HandlerError, ListRoots, NoArguments, Prompt, PromptReply, RequestContext, Resource, ResourceTemplate, Server,
+    HandlerError, ListRoots, NoArguments, Prompt, PromptReply, ReadRequest, RequestContext, Resource, ResourceTemplate, Server,
     ServerBuilder, Tool, completer_of,
 };
 use mcp_tests::{Lane, Profile, lanes};
@@ -135,8 +135,13 @@ async fn the_cacheable_results_say_for_how_long(lane: Lane) {
         ),
     ];
     let own = Resource::text("test://own", "own", "text").cache(CacheHints::new(9, CacheScope::Private));
+    let asks = Resource::new("test://asks", "asks", |request: ReadRequest, context: RequestContext| async move {
+        Ok(request.text(context.ask("r", ListRoots)?.len().to_string()))
+    });
+    let asks = asks.cache(CacheHints::new(5, CacheScope::Public));
     let builder = server()
         .resource(own)
+        .resource(asks)
         .cache(CacheHints::new(5, CacheScope::Public))
         .discover_cache(CacheHints::new(7, CacheScope::Public));
     let client = lane.connect(builder).await;
@@ -151,6 +156,9 @@ async fn the_cacheable_results_say_for_how_long(lane: Lane) {
             assert!(reply.result().get(hint).is_none(), "{hint} in {}", reply.text);
         }
     }
+    let asked = client.request("resources/read", json!({ "uri": "test://asks" })).await;
+    assert_eq!(asked.result()["resultType"], "input_required");
+    assert!(asked.result().get("ttlMs").is_none() && asked.result().get("cacheScope").is_none(), "{}", asked.text);
     let default = lane.connect(server()).await;
     let reply = default.request("tools/list", json!({})).await;
     assert_eq!((&reply.result()["ttlMs"], &reply.result()["cacheScope"]), (&json!(0), &json!("private")));

@@ -3,8 +3,10 @@
 //! Spec: 2026-07-28 basic/transports/streamable-http, "Standard Headers" and "Security Warning"
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use mcp_core::{HandlerError, NoArguments, RequestContext, Resource, Server, ServerBuilder, Tool};
-use mcp_tests::{Client, HttpAnswer, Lane, lanes};
+use mcp_core::{
+    HandlerError, NoArguments, Prompt, PromptReply, RequestContext, Resource, Server, ServerBuilder, Tool,
+};
+use mcp_tests::{Client, HttpAnswer, Lane, Profile, http_config, lanes};
 use mcp_wire::Revision;
 use serde_json::{Value, json};
 
@@ -20,9 +22,14 @@ lanes! {
         no_modern_response_carries_a_session,
         where_only_the_modern_era_is_served_there_is_only_post,
         a_scope_that_is_lacking_is_named,
+        each_method_with_a_target_repeats_it,
+    }
+    http_legacy "the modern era has no standalone stream" {
+        a_standalone_stream_needs_a_client_that_takes_streams,
     }
     http "there are no headers in memory" {
         kinds_of_content_are_compared_as_media_types,
+        the_endpoint_is_served_with_and_without_a_slash,
         a_strange_origin_is_refused_whatever_the_method,
         an_origin_on_this_machine_is_answered,
         whoever_is_unknown_is_challenged,
@@ -123,6 +130,44 @@ async fn a_name_in_base64_is_decoded_before_it_is_compared(lane: Lane) {
             headers.insert("mcp-name", HeaderValue::from_static(value));
         });
         assert_eq!(outcome(&answer.await), expected, "{value}");
+    }
+}
+
+/// Checklist 8, for every other method whose target is repeated.
+async fn each_method_with_a_target_repeats_it(lane: Lane) {
+    let server = server()
+        .prompt(Prompt::new("p", |_, _| async { Ok(PromptReply::user("x")) }))
+        .resource(Resource::text("test://a", "a", "x"))
+        .extension(mcp_tasks::Tasks::new());
+    let mut profile = Profile::default();
+    profile.capabilities["extensions"] = json!({ mcp_tasks::ID: {} });
+    let client = lane.host(&server.build().unwrap()).connect_as(profile).await;
+    let task = |id: &str| json!({ "taskId": id, "inputResponses": {} });
+    for (method, params, name, encoded, reached) in [
+        ("prompts/get", json!({ "name": "p" }), "p", "=?base64?cA==?=", SERVED),
+        ("resources/read", json!({ "uri": "test://a" }), "test://a", "=?base64?dGVzdDovL2E=?=", SERVED),
+        ("tasks/get", task("t-1"), "t-1", "=?base64?dC0x?=", (200, -32602)),
+        ("tasks/update", task("t-1"), "t-1", "=?base64?dC0x?=", (200, -32602)),
+        ("tasks/cancel", task("t-1"), "t-1", "=?base64?dC0x?=", (200, -32602)),
+    ] {
+        for (values, expected) in [
+            (vec![name], reached),
+            (vec![encoded], reached),
+            (vec![], REFUSED),
+            (vec!["other"], REFUSED),
+            (vec![""], REFUSED),
+            (vec![name, name], REFUSED),
+            (vec!["=?base64?#?="], REFUSED),
+            (vec!["=?base64?b3RoZXI=?="], REFUSED),
+        ] {
+            let answer = post(&client, method, params.clone(), |headers| {
+                headers.remove("mcp-name");
+                for value in &values {
+                    headers.append("mcp-name", HeaderValue::from_static(value));
+                }
+            });
+            assert_eq!(outcome(&answer.await), expected, "{method} {values:?}");
+        }
     }
 }
 
@@ -241,7 +286,7 @@ async fn a_scope_that_is_lacking_is_named(lane: Lane) {
     let server = server().tool(tool.scopes(["admin", "write"])).build().unwrap();
     let host = lane.host(&server);
     for (scopes, allowed) in [(&["admin", "write", "more"][..], true), (&["admin"][..], false), (&[][..], false)] {
-        let client = host.connect_as(mcp_tests::Profile { scopes, ..mcp_tests::Profile::default() }).await;
+        let client = host.connect_as(Profile { scopes, ..Profile::default() }).await;
         let answer = post(&client, "tools/call", json!({ "name": "admin" }), |_| {}).await;
         assert_eq!(answer.status, if allowed { 200 } else { 403 }, "{scopes:?}");
         if !allowed {
@@ -304,6 +349,71 @@ async fn kinds_of_content_are_compared_as_media_types(lane: Lane) {
             })
             .await;
         assert_eq!(outcome(&answer), if fits { SERVED } else { (415, -32600) }, "{kind:?}");
+    }
+}
+
+/// Field case 25, for streams: only what may be a stream gets one.
+async fn a_standalone_stream_needs_a_client_that_takes_streams(lane: Lane) {
+    let client = lane.connect(server()).await;
+    for (accept, taken) in [
+        (&["*/*"][..], true),
+        (&["text/*"], true),
+        (&["Text/Event-Stream;q=0.1"], true),
+        (&["application/json", "text/event-stream"], true),
+        (&[], true),
+        (&["application/json"], false),
+        (&["text/html"], false),
+        (&["text/event-stream;q=0"], false),
+        (&["*/*, text/event-stream;q=0"], false),
+        (&["text/event-streams"], false),
+    ] {
+        let edit = |headers: &mut HeaderMap| {
+            headers.remove("accept");
+            for value in accept {
+                headers.append("accept", HeaderValue::from_static(value));
+            }
+        };
+        if taken {
+            drop(client.stream(Method::GET, "", edit).await);
+        } else {
+            assert_eq!(outcome(&client.http(Method::GET, "", edit).await), (406, -32600), "{accept:?}");
+        }
+    }
+}
+
+/// Field case 27: both spellings are served directly, with no redirect; what only begins alike is somewhere else.
+async fn the_endpoint_is_served_with_and_without_a_slash(lane: Lane) {
+    let server = server().build().unwrap();
+    for (config, path) in [
+        (http_config(), "/mcp"),
+        (http_config().path("/svc/mcp"), "/svc/mcp"),
+        (http_config().path("/svc/mcp/").public_prefix("/public"), "/svc/mcp"),
+    ] {
+        let host = lane.host_as(&server, config);
+        for spelling in [path.to_owned(), format!("{path}/"), format!("{path}?x=1"), format!("{path}/?x=1&y=/mcpx")] {
+            let client = host.strange(Profile::default());
+            let hello = json!({
+                "protocolVersion": lane.revision().as_str(), "capabilities": {}, "clientInfo": { "name": "c", "version": "1" },
+            });
+            let (method, params) = lane.pick(("initialize", hello), ("tools/list", json!({})));
+            let answer = client.http_at(&spelling, Method::POST, body(&client, method, params), |_| {}).await;
+            assert_eq!(outcome(&answer), SERVED, "{spelling}: {}", answer.body);
+            let Some(session) = answer.headers.get("mcp-session-id").cloned() else {
+                assert!(lane.is_modern());
+                continue;
+            };
+            let within = |headers: &mut HeaderMap| drop(headers.insert("mcp-session-id", session.clone()));
+            drop(client.stream_at(&spelling, Method::GET, "", within).await);
+            assert_eq!(client.http_at(&spelling, Method::DELETE, "", within).await.status, 204, "{spelling}");
+            assert_eq!(client.http_at(&spelling, Method::DELETE, "", within).await.status, 404, "{spelling}");
+        }
+        let client = host.strange(Profile::default());
+        let list = body(&client, "tools/list", json!({}));
+        for other in [format!("{path}x"), format!("{path}/x"), format!("{path}//"), "/".to_owned(), format!("/x{path}")] {
+            for method in [Method::POST, Method::GET, Method::DELETE] {
+                assert_eq!(client.http_at(&other, method.clone(), list.clone(), |_| {}).await.status, 404, "{method} {other}");
+            }
+        }
     }
 }
 

@@ -33,6 +33,7 @@ lanes! {
         nothing_but_a_handshake_goes_without_a_session,
         a_session_is_its_owners_alone,
         an_ended_session_is_unknown,
+        of_many_ended_sessions_nothing_is_left,
     }
     modern "in the legacy era these methods exist" {
         methods_of_the_handshake_do_not_exist,
@@ -257,6 +258,14 @@ async fn nothing_but_a_handshake_goes_without_a_session(lane: Lane) {
         let reply = client.request(method, json!({})).await;
         assert_eq!(reply.code_at(400), code, "{method}");
     }
+    for verb in [http::Method::GET, http::Method::DELETE] {
+        let answer = client.http(verb.clone(), "", |_| {}).await;
+        assert_eq!((answer.status, answer.code()), (400, -32600), "{verb}");
+    }
+    let notice = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    let answer = client.http(http::Method::POST, notice, |_| {}).await;
+    assert_eq!(answer.status, 400);
+    assert!(answer.json().get("id").is_none_or(Value::is_null), "{}", answer.body);
 }
 
 /// Checklist 32: a session id of another principal and an unknown one both give 404, a missing one gives 400. (Here: the
@@ -295,7 +304,34 @@ async fn an_ended_session_is_unknown(lane: Lane) {
     assert_eq!(host.open_sessions(), 0);
     let reply = client.request("ping", json!({})).await;
     assert!(reply.has_status(404));
-    assert_eq!(client.http(http::Method::DELETE, "", |_| {}).await.status, 404);
+    for verb in [http::Method::DELETE, http::Method::GET] {
+        assert_eq!(client.http(verb.clone(), "", |_| {}).await.status, 404, "{verb}");
+    }
+}
+
+/// Field case 7: ending a session releases everything that was kept for it. (That memory does not grow is in the tests of
+/// the sample server as a process.)
+async fn of_many_ended_sessions_nothing_is_left(lane: Lane) {
+    let server = server().build().unwrap();
+    let host = lane.host(&server);
+    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    mcp_tests::idle().await;
+    let before = tasks();
+    for round in 0..200 {
+        let client = host.connect().await;
+        if round % 2 == 0 {
+            // An open stream is no reason to stay.
+            let mut watch = client.watch(json!({ "resourceSubscriptions": ["test://a"] })).await;
+            watch.is_quiet().await;
+            server.resource_updated("test://a");
+            assert_eq!(client.http(http::Method::DELETE, "", |_| {}).await.status, 204);
+        } else {
+            assert_eq!(client.http(http::Method::DELETE, "", |_| {}).await.status, 204);
+        }
+        assert_eq!(host.open_sessions(), 0);
+    }
+    mcp_tests::idle().await;
+    assert_eq!(tasks(), before);
 }
 
 /// Checklist 1: `initialize` with a full R5 envelope and headers gets HTTP 404 and -32601. So does everything else that

@@ -23,6 +23,7 @@ behaviours! {
     completion,
     discover,
     envelope,
+    exactly,
     headers,
     initialize,
     limits,

@@ -26,6 +26,7 @@ lanes! {
         streams_open_with_a_place_where_the_revision_knows_it,
         the_handler_may_let_the_client_go,
         the_standalone_stream_shows_itself_at_once,
+        a_resumed_stream_shows_itself_at_once,
         a_second_standalone_stream_takes_over,
         no_stream_comes_back_of_another_session,
     }
@@ -339,6 +340,23 @@ async fn the_standalone_stream_shows_itself_at_once(lane: Lane) {
     let mut events = client.stream(Method::GET, "", |_| {}).await;
     let _: Result<_, _> = tokio::time::timeout(Duration::from_millis(10), events.next()).await;
     assert!(events.comments() == 1 && started.elapsed() < Duration::from_millis(20));
+}
+
+/// Field case 5, for a stream that is taken up again and has nothing to say yet.
+async fn a_resumed_stream_shows_itself_at_once(lane: Lane) {
+    let (server, gate) = server();
+    let client = lane.connect(server).await;
+    let mut events = post(&client, 1).await;
+    gate.add_permits(1);
+    let (place, _) = message(&mut events).await;
+    drop(events);
+    idle().await;
+    let begun = tokio::time::Instant::now();
+    let mut again = resume(&client, &place).await;
+    assert!(!again.first_byte().await.is_empty());
+    assert!(begun.elapsed() < Duration::from_millis(20), "{:?}", begun.elapsed());
+    gate.add_permits(2);
+    assert_eq!(message(&mut again).await.1, "2 of 1");
 }
 
 async fn a_second_standalone_stream_takes_over(lane: Lane) {

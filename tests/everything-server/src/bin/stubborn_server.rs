@@ -6,7 +6,7 @@ use std::error::Error;
 use std::thread;
 use std::time::Duration;
 
-use mcp_core::{HandlerError, NoArguments, Server, Tool};
+use mcp_core::{HandlerError, ListRoots, NoArguments, RequestContext, Server, Tool};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -30,6 +30,13 @@ fn main() -> Result<(), Box<dyn Error>> {
             "blocked a thread of the runtime"
         }))
         .tool(Tool::plain("text", |length: Length| "x".repeat(length.bytes)))
+        .tool(Tool::typed("tell", |length: Length, context: RequestContext| async move {
+            context.progress(1.0, None, Some(&"x".repeat(length.bytes)));
+            Ok::<_, HandlerError>("told")
+        }))
+        .tool(Tool::typed("ask", |_: NoArguments, context: RequestContext| async move {
+            Ok::<_, HandlerError>(context.ask("roots", ListRoots)?.len().to_string())
+        }))
         .build()?;
     Ok(mcp_stdio::run(server)?)
 }

@@ -150,6 +150,42 @@ mod tests {
         assert!(!path.exists());
     }
 
+    /// Field case 7: a session that its client ended leaves nothing behind.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn ten_thousand_sessions_leave_no_memory_behind() {
+        let mut program = Program::start(&["--http", "127.0.0.1:0"], &[]);
+        let mut client = program.kept();
+        let info = json!({ "name": "c", "version": "1" });
+        let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info });
+        let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params }).to_string();
+        let initialized = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+        let mut round = || {
+            let (status, session) = client.ask("POST", None, &hello);
+            assert_eq!(status, 200);
+            assert_eq!(client.ask("POST", session.as_deref(), initialized).0, 202);
+            assert_eq!(client.ask("DELETE", session.as_deref(), "").0, 204);
+            session
+        };
+        for _ in 0..1_000 {
+            round();
+        }
+        let before = program.resident();
+        for _ in 1_000..9_999 {
+            round();
+        }
+        let last = round();
+        let grown = program.resident().saturating_sub(before);
+        // A kilobyte a session would be nine megabytes.
+        assert!(grown < 4 * 1024 * 1024, "{grown} bytes more");
+        for method in ["POST", "DELETE"] {
+            let body = if method == "POST" { r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"# } else { "" };
+            assert_eq!(client.ask(method, last.as_deref(), body).0, 404, "{method}");
+        }
+        program.signal("TERM");
+        program.ended_within(SOON, true);
+    }
+
     #[test]
     fn a_probe_tells_a_server_that_lives_from_none() {
         let mut program = Program::start(&["--http", "127.0.0.1:0"], &[]);

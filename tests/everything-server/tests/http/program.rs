@@ -128,6 +128,19 @@ impl Program {
         Waiting(reader)
     }
 
+    /// A connection that is kept between requests.
+    pub(crate) fn kept(&self) -> Kept {
+        Kept(BufReader::new(self.connect()))
+    }
+
+    /// The memory that it has, in bytes.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn resident(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+    }
+
     fn connect(&self) -> TcpStream {
         TcpStream::connect(self.address()).unwrap()
     }
@@ -154,6 +167,38 @@ impl Drop for Program {
         // It has ended already unless the test failed.
         let _ = self.process.kill();
         let _ = self.process.wait();
+    }
+}
+
+/// A connection that is kept between requests.
+pub(crate) struct Kept(BufReader<TcpStream>);
+
+impl Kept {
+    /// Sends a request and returns the answer's status, and its session if it names one.
+    pub(crate) fn ask(&mut self, method: &str, session: Option<&str>, body: &str) -> (u16, Option<String>) {
+        let session = session.map(|id| format!("Mcp-Session-Id: {id}\r\n")).unwrap_or_default();
+        let length = body.len();
+        let head = "Host: localhost\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream";
+        let request = format!("{method} /mcp HTTP/1.1\r\n{head}\r\n{session}Content-Length: {length}\r\n\r\n{body}");
+        self.0.get_mut().write_all(request.as_bytes()).unwrap();
+        let (mut status, mut opened, mut left) = (None, None, 0);
+        loop {
+            let mut line = String::new();
+            assert!(self.0.read_line(&mut line).unwrap() > 0, "the connection is closed");
+            if line.trim().is_empty() {
+                break;
+            }
+            status = status.or_else(|| line.split(' ').nth(1)?.parse().ok());
+            let (name, value) = line.split_once(':').unwrap_or_default();
+            match name.to_ascii_lowercase().as_str() {
+                "content-length" => left = value.trim().parse().unwrap(),
+                "mcp-session-id" => opened = Some(value.trim().to_owned()),
+                _ => {}
+            }
+        }
+        let mut body = vec![0; left];
+        self.0.read_exact(&mut body).unwrap();
+        (status.unwrap(), opened)
     }
 }
 

@@ -16,8 +16,13 @@ pub(crate) struct Child {
 
 impl Child {
     pub(crate) fn start(program: &str, arguments: &[&str]) -> Self {
+        Self::start_with(program, arguments, Stdio::piped())
+    }
+
+    /// A child with this input.
+    pub(crate) fn start_with(program: &str, arguments: &[&str], input: Stdio) -> Self {
         let mut command = Command::new(program);
-        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.args(arguments).stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = command.spawn().unwrap();
         let (input, output) = (process.stdin.take(), process.stdout.take().map(BufReader::new));
         Self { process, input, output, log: String::new() }
@@ -26,9 +31,13 @@ impl Child {
     /// A child with its handshake done.
     pub(crate) fn connected(program: &str) -> Self {
         let mut child = Self::start(program, &[]);
-        child.say(&initialize());
-        assert_eq!(child.hear()["id"], "hello");
+        child.shake_hands();
         child
+    }
+
+    pub(crate) fn shake_hands(&mut self) {
+        self.say(&initialize());
+        assert_eq!(self.hear()["id"], "hello");
     }
 
     pub(crate) fn say(&mut self, message: &Value) {
@@ -79,7 +88,9 @@ impl Child {
             assert!(started.elapsed() < limit, "it still runs after {limit:?}");
             std::thread::park_timeout(Duration::from_millis(10));
         };
+        // Whatever the child has started has to have ended too.
         self.process.stderr.take().unwrap().read_to_string(&mut self.log).unwrap();
+        assert!(started.elapsed() < limit, "what it started ran longer than {limit:?}");
         assert_eq!(status.success(), well, "{status}: {}", self.log);
     }
 
@@ -100,7 +111,7 @@ impl Drop for Child {
 pub(crate) fn initialize() -> Value {
     let params = json!({
         "protocolVersion": "2025-11-25",
-        "capabilities": {},
+        "capabilities": {"roots": {}},
         "clientInfo": {"name": "test", "version": "1"},
     });
     json!({"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": params})

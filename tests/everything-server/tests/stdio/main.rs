@@ -10,9 +10,11 @@ mod child;
 mod tests {
     use std::collections::BTreeSet;
     use std::io::Write as _;
+    use std::process::Stdio;
+    use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use crate::child::{Child, call, initialize};
 
@@ -28,6 +30,39 @@ mod tests {
         child.end_input();
         assert_eq!(child.hear_all(), [json!(null); 0]);
         child.ends_within(LAST, true);
+    }
+
+    /// Field case 21: an input that never was a pipe.
+    #[test]
+    fn with_nothing_as_its_input_it_ends_at_once() {
+        for (program, arguments) in [(EVERYTHING, &["--stdio"][..]), (STUBBORN, &[])] {
+            let mut child = Child::start_with(program, arguments, Stdio::null());
+            assert_eq!(child.hear_all(), [json!(null); 0]);
+            child.ends_within(LAST, true);
+            assert!(!child.log().contains("panicked"), "{}", child.log());
+        }
+    }
+
+    /// Field case 21: whoever started it is killed, and nobody tells it.
+    #[test]
+    fn a_parent_that_is_killed_takes_it_along() {
+        for arguments in [json!({}), json!(null)] {
+            let folder = tempfile::tempdir().unwrap();
+            let pipe = folder.path().join("pipe").display().to_string();
+            // The shell becomes the parent that holds the other end of the input.
+            let script = r#"mkfifo "$1" && { "$0" <"$1" & } && exec cat >"$1""#;
+            let mut parent = Child::start("sh", &["-c", script, STUBBORN, &pipe]);
+            parent.shake_hands();
+            if arguments.is_object() {
+                parent.say(&call(1, "sleep", &arguments));
+                parent.say(&call(2, "block", &arguments));
+            }
+            parent.say(&json!({"jsonrpc": "2.0", "id": 3, "method": "ping"}));
+            assert_eq!(parent.hear()["id"], 3);
+            parent.signal("KILL");
+            parent.ends_within(LAST, false);
+            assert!(!parent.log().contains("panicked"), "{}", parent.log());
+        }
     }
 
     #[test]
@@ -95,31 +130,88 @@ mod tests {
         assert!(child.log().contains("Closed") && !child.log().contains("panicked"), "{}", child.log());
     }
 
+    /// Field case 21: it writes to nobody, on its own account or to answer, little or much.
+    #[test]
+    fn writing_to_nobody_ends_it_without_a_panic() {
+        for (tool, arguments) in [("text", json!({"bytes": 1})), ("tell", json!({"bytes": 70_000})), ("ask", json!({}))]
+        {
+            let mut child = Child::connected(STUBBORN);
+            child.say(&call(1, "sleep", &json!({})));
+            child.stop_reading();
+            let mut asked = call(2, tool, &arguments);
+            asked["params"]["_meta"] = json!({"progressToken": 2});
+            child.say(&asked);
+            child.ends_within(LAST, false);
+            assert!(child.log().contains("Closed") && !child.log().contains("panicked"), "{tool}: {}", child.log());
+        }
+    }
+
+    /// Field case 19: nothing is lost or mixed while both sides talk at once, in pieces, with pauses.
     #[test]
     fn five_hundred_calls_in_one_burst_are_each_answered_once() {
         const CALLS: u64 = 500;
+        const NOTICES: u64 = 50;
+        const QUESTIONS: u64 = 20;
         const LENGTH: usize = 256 * 1024;
         let mut child = Child::connected(STUBBORN);
-        let mut input = child.take_input();
-        let talking = std::thread::Builder::new().spawn(move || {
-            for id in 0..CALLS {
-                let line = format!("{}\n", call(id, "text", &json!({"bytes": LENGTH})));
-                for chunk in line.as_bytes().chunks(7) {
-                    input.write_all(chunk).unwrap();
+        let input = Arc::new(Mutex::new(child.take_input()));
+        let talk = |lines: Vec<Value>| {
+            let input = Arc::clone(&input);
+            let talking = std::thread::Builder::new().spawn(move || {
+                for line in lines {
+                    // A line is one of the client's units, whoever writes it.
+                    let mut input = input.lock().unwrap();
+                    for (number, chunk) in format!("{line}\n").as_bytes().chunks(7).enumerate() {
+                        input.write_all(chunk).unwrap();
+                        if number % 8 == 3 {
+                            std::thread::park_timeout(Duration::from_micros(50));
+                        }
+                    }
                 }
-            }
-            input
+            });
+            talking.unwrap()
+        };
+        let texts = (0..CALLS).map(|id| call(id, "text", &json!({"bytes": LENGTH}))).collect();
+        let notices = (0..NOTICES).map(|_| json!({"jsonrpc": "2.0", "method": "notifications/nonsense"})).collect();
+        let questions = (0..QUESTIONS).map(|id| call(CALLS + id, "ask", &json!({}))).collect();
+        let told = (0..NOTICES).map(|id| {
+            let mut told = call(CALLS + QUESTIONS + id, "tell", &json!({"bytes": 70_000}));
+            told["params"]["_meta"] = json!({"progressToken": id});
+            told
         });
-        let mut answered = BTreeSet::new();
-        while answered.len() < CALLS as usize {
+        let mut talking = vec![talk(texts), talk(notices), talk(questions), talk(told.collect())];
+        let (mut answered, mut progress, mut asked) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        while answered.len() < (CALLS + QUESTIONS + NOTICES) as usize {
             let line = child.hear_line();
             let start: String = line.chars().take(60).collect();
-            assert!(line.len() > LENGTH && line.ends_with('}'), "{start}");
-            let id = start.strip_prefix(r#"{"jsonrpc":"2.0","id":"#).and_then(|rest| rest.split(',').next()).unwrap();
-            assert!(answered.insert(id.parse::<u64>().unwrap()), "{id} twice");
+            let message: Message<'_> = serde_json::from_str(&line).unwrap_or_else(|_| panic!("{start}"));
+            match (message.method, message.id) {
+                (None, Some(id)) => {
+                    assert!(message.result.is_some_and(|result| id >= CALLS || result.get().len() > LENGTH), "{start}");
+                    assert!(answered.insert(id), "{id} twice");
+                }
+                (Some("roots/list"), Some(id)) => {
+                    assert!(asked.insert(id), "{id} is asked twice");
+                    talking.push(talk(vec![json!({"jsonrpc": "2.0", "id": id, "result": {"roots": []}})]));
+                }
+                (Some("notifications/progress"), None) => assert!(progress.insert(line), "{start} twice"),
+                _ => panic!("{start}"),
+            }
         }
-        assert_eq!(answered, (0..CALLS).collect());
-        drop(talking.unwrap().join().unwrap());
+        assert_eq!(answered, (0..CALLS + QUESTIONS + NOTICES).collect());
+        assert_eq!((progress.len(), asked.len()), (NOTICES as usize, QUESTIONS as usize));
+        talking.into_iter().for_each(|talking| talking.join().unwrap());
+        drop(input);
+        assert_eq!(child.hear_all(), [json!(null); 0]);
         child.ends_within(LAST, true);
+    }
+
+    /// What is compared of a message.
+    #[derive(serde::Deserialize)]
+    struct Message<'a> {
+        id: Option<u64>,
+        method: Option<&'a str>,
+        #[serde(borrow)]
+        result: Option<&'a serde_json::value::RawValue>,
     }
 }
