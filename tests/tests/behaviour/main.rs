@@ -35,6 +35,7 @@ behaviours! {
     request_state,
     resources,
     several_processes,
+    shared_tasks,
     shutdown,
     snapshots,
     sse_pair,
