@@ -35,7 +35,7 @@ use crate::protocol::rejection::Hint;
 use crate::protocol::schema::{SchemaError, SchemaValidator};
 use crate::protocol::seal::KeyRing;
 use crate::registry::{Registry, Table};
-use crate::resource::{Resource, ResourceTemplate, normalized};
+use crate::resource::{Address, Resource, ResourceTemplate, normalized};
 use crate::store::SessionRecord;
 use crate::telemetry::{self, Meter, OnTrace, Open};
 use crate::tool::{Surroundings, Tool};
@@ -278,7 +278,7 @@ impl Server {
 
     /// Tells whoever subscribed to this resource that it changed.
     pub fn resource_updated(&self, uri: &str) {
-        self.0.hub.publish(Change::Resource(uri));
+        self.0.hub.publish(Change::Resource(&Address(uri.to_owned())));
     }
 
     /// Tells clients that the list of tools changed for a reason that the registry does not see.

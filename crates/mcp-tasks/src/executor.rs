@@ -199,8 +199,8 @@ impl Tasks {
         let Settled::Elsewhere { provider, job } = outcome.settled() else {
             return CallReply::Error(HandlerError::internal("an outcome changed"));
         };
-        if self.provider(&provider).is_none() {
-            return CallReply::Error(HandlerError::internal(format!("there is no provider \"{provider}\"")));
+        if let Err(error) = self.job_system(&provider) {
+            return CallReply::Error(HandlerError::internal(error));
         }
         let state = TaskState::Elsewhere { provider: provider.into(), job: job.into() };
         let record = match plan.record(state) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_core::{HandlerError, Limits, NoArguments, RequestContext, Resource, Server, ServerBuilder, Tool};
-use mcp_tests::{Lane, Profile, idle, lanes};
+use mcp_tests::{Lane, Profile, Reply, idle, lanes};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
@@ -168,21 +168,27 @@ async fn blocking_tools_share_a_bounded_pool(lane: Lane) {
     }
 }
 
-async fn a_client_names_at_most_so_many_resources(lane: Lane) {
-    let mut builder = limited(|limits| limits.subscribed_uris = 2);
+/// What a client hears that watches two addresses of eight bytes each and wants a third one.
+async fn one_address_too_many(lane: Lane, change: impl FnOnce(&mut Limits)) -> Reply {
+    let mut builder = limited(change);
     for name in ["b", "c"] {
         builder = builder.resource(Resource::text(format!("test://{name}"), name, "x"));
     }
     let client = lane.connect(builder).await;
     let _watch = client.watch(json!({ "resourceSubscriptions": ["test://a", "test://b"] })).await;
-    let beyond = if lane.is_modern() {
+    if lane.is_modern() {
         let wish = json!({ "resourceSubscriptions": ["test://a", "test://b", "test://c"] });
-        client.request("subscriptions/listen", json!({ "notifications": wish })).await
-    } else {
-        client.request("resources/subscribe", json!({ "uri": "test://c" })).await
-    };
+        return client.request("subscriptions/listen", json!({ "notifications": wish })).await;
+    }
+    // What is there already takes no more.
+    assert!(client.request("resources/subscribe", json!({ "uri": "test://b" })).await.result().is_object());
+    client.request("resources/subscribe", json!({ "uri": "test://c" })).await
+}
+
+async fn a_client_names_at_most_so_many_resources(lane: Lane) {
+    let beyond = one_address_too_many(lane, |limits| limits.subscribed_uris = 2).await;
     assert_eq!(beyond.code(), -32602);
-    assert!(beyond.message().contains('2'), "{}", beyond.text);
+    assert!(beyond.message().contains("at most 2"), "{}", beyond.text);
 }
 
 async fn the_address_of_a_subscription_has_a_length(lane: Lane) {
@@ -198,21 +204,7 @@ async fn the_address_of_a_subscription_has_a_length(lane: Lane) {
 }
 
 async fn the_addresses_of_a_subscription_have_a_size_together(lane: Lane) {
-    let mut builder = limited(|limits| limits.subscribed_bytes = 20);
-    for name in ["b", "c"] {
-        builder = builder.resource(Resource::text(format!("test://{name}"), name, "x"));
-    }
-    let client = lane.connect(builder).await;
-    // Eight bytes each.
-    let _watch = client.watch(json!({ "resourceSubscriptions": ["test://a", "test://b"] })).await;
-    let beyond = if lane.is_modern() {
-        let wish = json!({ "resourceSubscriptions": ["test://a", "test://b", "test://c"] });
-        client.request("subscriptions/listen", json!({ "notifications": wish })).await
-    } else {
-        // What is there already takes no more.
-        assert!(client.request("resources/subscribe", json!({ "uri": "test://b" })).await.result().is_object());
-        client.request("resources/subscribe", json!({ "uri": "test://c" })).await
-    };
+    let beyond = one_address_too_many(lane, |limits| limits.subscribed_bytes = 20).await;
     assert_eq!(beyond.code(), -32602);
     assert!(beyond.message().contains("20 bytes"), "{}", beyond.text);
 }

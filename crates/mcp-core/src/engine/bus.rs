@@ -14,6 +14,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
 
 use super::hub::{Change, Hub};
+use crate::resource::Address;
 use crate::store::{ChangeRecord, Changes, NoticeBus, NoticeBusError};
 
 /// How long the bus may take to be told.
@@ -49,7 +50,7 @@ impl Abroad {
             Change::Tools => ChangeRecord::Tools,
             Change::Prompts => ChangeRecord::Prompts,
             Change::Resources => ChangeRecord::Resources,
-            Change::Resource(uri) => ChangeRecord::Resource(uri.to_owned()),
+            Change::Resource(uri) => ChangeRecord::Resource(uri.0.clone()),
             Change::Extension(kind) => ChangeRecord::Extension(kind.to_owned()),
             // Of one session, which is here; of a thing with a name only this process knows what there is to tell.
             Change::Visit(_) | Change::Named(..) => return,
@@ -111,12 +112,16 @@ impl Abroad {
                 if notice.from == self.process {
                     continue;
                 }
+                let address;
                 hub.mark_all(match &notice.change {
                     ChangeRecord::Everything => Change::Everything,
                     ChangeRecord::Tools => Change::Tools,
                     ChangeRecord::Prompts => Change::Prompts,
                     ChangeRecord::Resources => Change::Resources,
-                    ChangeRecord::Resource(uri) => Change::Resource(uri),
+                    ChangeRecord::Resource(uri) => {
+                        address = Address(uri.clone());
+                        Change::Resource(&address)
+                    }
                     ChangeRecord::Extension(kind) => Change::Extension(kind),
                 });
             }

@@ -28,7 +28,7 @@ pub(crate) enum Change<'a> {
     Tools,
     Prompts,
     Resources,
-    Resource(&'a str),
+    Resource(&'a Address),
     /// Of a kind that an extension brought, by its notification.
     Extension(&'a str),
     /// Nobody knows what: everything that is wanted.
@@ -262,7 +262,7 @@ impl Subscriber {
                 Change::Resources => state.wants.resources && !std::mem::replace(&mut state.marks().resources, true),
                 Change::Resource(uri) => {
                     // Told as it was asked for, however it was changed.
-                    let wanted = state.wants.uris.get(&Address(uri.to_owned())).cloned();
+                    let wanted = state.wants.uris.get(uri).cloned();
                     wanted.is_some_and(|uri| state.marks().uris.insert(uri))
                 }
                 Change::Extension(kind) => {

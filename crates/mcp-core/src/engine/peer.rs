@@ -74,7 +74,7 @@ impl Peer {
     /// Takes a message and returns what is said in reply. Nothing runs until the exchange is polled.
     #[must_use]
     pub fn receive(&self, message: Classified) -> Exchange {
-        self.receive_from(message, &Pipe)
+        self.receive_from(message, &Pipe::new())
     }
 
     /// As [`Self::receive`], for a carrier that repeats parts of a message in headers.

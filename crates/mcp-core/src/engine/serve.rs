@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mcp_wire::{
-    DecodeError, DecodeLimits, ErrorCode, Frame, Message, MessageReader, MessageWriter, RawJson, RpcError, Transport,
+    DecodeError, DecodeLimits, ErrorCode, Frame, Message, MessageReader, MessageWriter, RpcError, Transport,
     TransportError, join_batch,
 };
 use tokio::sync::mpsc::error::{TryRecvError, TrySendError};
@@ -27,8 +27,7 @@ use tracing::Instrument;
 use super::exchange::{Exchange, Outbound};
 use super::peer::Peer;
 use super::sessions::Session;
-use crate::protocol::admit::{Carrier, Classified, Head, Pipe};
-use crate::protocol::schema::MirroredParameter;
+use crate::protocol::admit::{Classified, Pipe};
 use crate::telemetry;
 use crate::{Principal, Server};
 
@@ -107,7 +106,7 @@ impl Connection {
         let mut writing = pin!(write(writer, queue));
         let stopped = self.server.stopped();
         let cancel_grace = self.server.limits().cancel_grace.min(self.grace / 2);
-        let mut open = Open::new(&self.server, self.principal, Whence(self.client), outbound);
+        let mut open = Open::new(&self.server, self.principal, Pipe::from_client(self.client), outbound);
 
         let closing = self.server.closing().clone();
         let ending = first_of(closing.cancelled(), stopped.cancelled());
@@ -164,7 +163,7 @@ async fn write(mut writer: impl MessageWriter, mut queue: mpsc::Receiver<Bytes>)
 struct Open {
     server: Server,
     peer: Peer,
-    whence: Whence,
+    pipe: Pipe,
     decode: DecodeLimits,
     /// A task for each exchange that has no response at hand. A task each, not a set polled by the loop, because a
     /// handler that computes for a while in one poll must hold up neither reading nor the others.
@@ -181,36 +180,15 @@ struct Open {
     most_bytes: usize,
 }
 
-/// A pipe, and where its client is.
-struct Whence(Option<IpAddr>);
-
-impl Carrier for Whence {
-    fn check_head(&self, head: &Head<'_>) -> Result<(), String> {
-        Pipe.check_head(head)
-    }
-
-    fn check_parameter(&self, parameter: &MirroredParameter, argument: Option<&RawJson>) -> Result<(), String> {
-        Pipe.check_parameter(parameter, argument)
-    }
-
-    fn streams(&self) -> bool {
-        Pipe.streams()
-    }
-
-    fn client(&self) -> Option<IpAddr> {
-        self.0
-    }
-}
-
 impl Open {
-    fn new(server: &Server, principal: Principal, whence: Whence, outbound: mpsc::Sender<Bytes>) -> Self {
+    fn new(server: &Server, principal: Principal, pipe: Pipe, outbound: mpsc::Sender<Bytes>) -> Self {
         let limits = server.limits();
         let places = limits.in_flight_per_peer.clamp(1, Semaphore::MAX_PERMITS / 2);
         let room = places.saturating_add(limits.waiting_per_peer).min(Semaphore::MAX_PERMITS);
         let most_bytes = limits.received_bytes_per_peer.clamp(1, u32::MAX as usize).min(Semaphore::MAX_PERMITS);
         Self {
             peer: Peer::connection(server.clone(), principal, room),
-            whence,
+            pipe,
             decode: limits.decode(),
             running: JoinSet::new(),
             notices: JoinSet::new(),
@@ -263,7 +241,7 @@ impl Open {
     async fn take_one(&mut self, message: Message, bytes: usize) {
         let held = self.hold(bytes);
         let had_session = self.peer.session().is_some();
-        let exchange = self.peer.receive_from(self.server.classify(message, None), &self.whence);
+        let exchange = self.peer.receive_from(self.server.classify(message, None), &self.pipe);
         let Some(frame) = self.start(exchange, Reply::Alone(held)) else { return };
         match self.peer.session() {
             Some(session) if !had_session => {
@@ -289,7 +267,7 @@ impl Open {
                 Ok(message) => self.server.classify(message, None).in_batch(),
                 Err(error) => Classified::malformed(&error),
             };
-            let exchange = self.peer.receive_from(message, &self.whence);
+            let exchange = self.peer.receive_from(message, &self.pipe);
             if let Some(frame) = self.start(exchange, Reply::In(Arc::clone(&batch))) {
                 batch.add(frame);
             }

@@ -128,7 +128,7 @@ fn modern(method: &str, mut params: Value, capabilities: &Value) -> Value {
 
 async fn ask_modern(server: &Server, method: &str, params: Value, capabilities: Value) -> (Vec<Value>, Value, Hint) {
     let peer = server.peer(Principal::anonymous(), Scope::Single);
-    all_of(received(server, &peer, &modern(method, params, &capabilities), &crate::Pipe)).await
+    all_of(received(server, &peer, &modern(method, params, &capabilities), &crate::Pipe::new())).await
 }
 
 /// A connection whose handshake agreed on `revision`, and what the handshake said.
@@ -137,14 +137,14 @@ fn connected(server: &Server, revision: &str) -> (Peer, Value) {
     let params = json!({ "protocolVersion": revision, "capabilities": {},
         "clientInfo": { "name": "c", "version": "1" } });
     let request = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params });
-    let mut exchange = received(server, &peer, &request, &crate::Pipe);
+    let mut exchange = received(server, &peer, &request, &crate::Pipe::new());
     let response = value(&exchange.take_response().unwrap());
     (peer, response["result"].clone())
 }
 
 async fn ask_legacy(server: &Server, peer: &Peer, method: &str, params: Value) -> (Vec<Value>, Value, Hint) {
     let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-    all_of(received(server, peer, &request, &crate::Pipe)).await
+    all_of(received(server, peer, &request, &crate::Pipe::new())).await
 }
 
 #[tokio::test]
@@ -296,7 +296,7 @@ async fn a_subscription_is_told_of_the_kinds_that_were_acknowledged_and_once_for
     let peer = server.peer(Principal::anonymous(), Scope::Connection);
     let filter = |filter: Value| modern("subscriptions/listen", json!({ "notifications": filter }), &json!({}));
     let mut exchange =
-        received(&server, &peer, &filter(json!({ "notesChanged": true, "otherChanged": true })), &crate::Pipe);
+        received(&server, &peer, &filter(json!({ "notesChanged": true, "otherChanged": true })), &crate::Pipe::new());
     let Some(Outbound::Notification(frame)) = exchange.next().await else { panic!("no acknowledgement") };
     assert_eq!(value(&frame)["params"]["notifications"], json!({ "notesChanged": true }));
     server.extension_changed(CHANGED);
@@ -308,7 +308,7 @@ async fn a_subscription_is_told_of_the_kinds_that_were_acknowledged_and_once_for
     assert!(is_silent(&mut exchange));
     drop(exchange);
     for wish in [json!({ "notesChanged": false }), json!({})] {
-        let mut exchange = received(&server, &peer, &filter(wish), &crate::Pipe);
+        let mut exchange = received(&server, &peer, &filter(wish), &crate::Pipe::new());
         let Some(Outbound::Notification(frame)) = exchange.next().await else { panic!("no acknowledgement") };
         assert_eq!(value(&frame)["params"]["notifications"], json!({}));
         server.extension_changed(CHANGED);

@@ -101,7 +101,7 @@ async fn called(server: &Server, mut params: Value) -> Value {
     let peer = server.peer(Principal::anonymous(), Scope::Single);
     let frame = serde_json::to_vec(&message).unwrap().into();
     let Frame::One(message) = Frame::decode(&frame, DecodeLimits::default()) else { panic!("one message") };
-    response(peer.receive_from(server.classify(message, None), &Pipe)).await
+    response(peer.receive_from(server.classify(message, None), &Pipe::new())).await
 }
 
 async fn response(mut exchange: Exchange) -> Value {

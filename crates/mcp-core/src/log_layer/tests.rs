@@ -45,7 +45,7 @@ fn call(server: &Server, level: Option<&str>) -> Exchange {
     let frame = serde_json::to_vec(&message).unwrap().into();
     let Frame::One(message) = Frame::decode(&frame, DecodeLimits::default()) else { panic!("one message") };
     let peer = server.peer(Principal::anonymous(), Scope::Single);
-    peer.receive_from(server.classify(message, None), &Pipe)
+    peer.receive_from(server.classify(message, None), &Pipe::new())
 }
 
 /// The parameters of the log messages of a call that ends well.

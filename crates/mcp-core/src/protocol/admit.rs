@@ -247,9 +247,23 @@ pub trait Carrier {
 }
 
 /// A carrier without headers.
-#[derive(Clone, Copy, Debug)]
-#[expect(clippy::exhaustive_structs, reason = "there is nothing to know about a pipe")]
-pub struct Pipe;
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pipe {
+    client: Option<IpAddr>,
+}
+
+impl Pipe {
+    /// Of which nobody knows where its client is.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { client: None }
+    }
+
+    /// From a client at this address, as far as is known.
+    pub(crate) const fn from_client(client: Option<IpAddr>) -> Self {
+        Self { client }
+    }
+}
 
 impl Carrier for Pipe {
     fn check_head(&self, _head: &Head<'_>) -> Result<(), String> {
@@ -262,6 +276,10 @@ impl Carrier for Pipe {
 
     fn streams(&self) -> bool {
         true
+    }
+
+    fn client(&self) -> Option<IpAddr> {
+        self.client
     }
 }
 

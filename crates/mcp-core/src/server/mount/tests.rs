@@ -44,7 +44,7 @@ async fn ask(server: &Server, method: &str, mut params: Value) -> Value {
     let frame = serde_json::to_vec(&message).unwrap().into();
     let Frame::One(message) = Frame::decode(&frame, DecodeLimits::default()) else { panic!("one message") };
     let peer = server.peer(Principal::anonymous(), Scope::Single);
-    let mut exchange = peer.receive_from(server.classify(message, None), &Pipe);
+    let mut exchange = peer.receive_from(server.classify(message, None), &Pipe::new());
     match exchange.next().await.unwrap() {
         Outbound::Response(frame, _) => serde_json::from_slice(&frame).unwrap(),
         other => panic!("{other:?}"),

@@ -36,6 +36,9 @@ use super::service::HttpService;
 
 /// A listener for a service: HTTP/1.1, with the feature `http2` also HTTP/2 (on the same port, by its first bytes or, over
 /// TLS, by ALPN), with the feature `tls` over TLS.
+///
+/// On a runtime with several workers it has a thread of its own while it runs, which sees to it every 50 ms that a handler
+/// that blocks its worker delays nobody else.
 #[derive(Debug)]
 pub struct Listener {
     socket: Socket,
