@@ -184,10 +184,11 @@ impl ExtensionRequest {
     /// The parameters as a type; members that it does not have are ignored.
     ///
     /// # Errors
-    /// -32602 that says what does not fit.
+    /// -32602 that says what does not fit; -32700 for a number or a text that nothing can hold.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, HandlerError> {
         self.params.parse().map_err(|error| {
-            HandlerError::rpc(RpcError::invalid_params(format!("params do not fit \"{}\": {error}", self.method)))
+            let what = format!("params of \"{}\"", self.method);
+            HandlerError::rpc(RpcError::undecodable(&what, &error))
         })
     }
 }

@@ -313,18 +313,18 @@ pub(crate) fn normalized(uri: &str) -> Option<String> {
 #[derive(Clone, Debug)]
 pub(crate) struct Address(pub(crate) String);
 
-impl Address {
-    fn parts(&self) -> (impl Iterator<Item = u8> + '_, &str) {
-        let (scheme, rest) = self.0.split_once(':').unwrap_or(("", &self.0));
-        (scheme.bytes().map(|byte| byte.to_ascii_lowercase()), rest)
+impl Ord for Address {
+    fn cmp(&self, other: &Self) -> Ordering {
+        compare_addresses(&self.0, &other.0)
     }
 }
 
-impl Ord for Address {
-    fn cmp(&self, other: &Self) -> Ordering {
-        let ((scheme, rest), (other_scheme, other_rest)) = (self.parts(), other.parts());
-        scheme.cmp(other_scheme).then_with(|| rest.cmp(other_rest))
-    }
+/// Compares addresses as [`Address`] does: the scheme without case and the rest exactly.
+pub(crate) fn compare_addresses(one: &str, other: &str) -> Ordering {
+    let (scheme, rest) = one.split_once(':').unwrap_or(("", one));
+    let (other_scheme, other_rest) = other.split_once(':').unwrap_or(("", other));
+    let [scheme, other_scheme] = [scheme, other_scheme].map(|it| it.bytes().map(|byte| byte.to_ascii_lowercase()));
+    scheme.cmp(other_scheme).then_with(|| rest.cmp(other_rest))
 }
 
 impl PartialOrd for Address {
@@ -360,8 +360,12 @@ where
 
 /// The text of a member of `params`, or why it is none.
 pub(crate) fn text_member(name: &str, member: Option<&RawJson>) -> Result<String, mcp_wire::RpcError> {
-    let text = member.and_then(RawJson::text).map(std::borrow::Cow::into_owned);
-    text.ok_or_else(|| mcp_wire::RpcError::invalid_params(format!("params.{name} must be a string")))
+    let refuse = || mcp_wire::RpcError::invalid_params(format!("params.{name} must be a string"));
+    let member = member.ok_or_else(refuse)?;
+    member.text().map(std::borrow::Cow::into_owned).ok_or_else(|| match member.parse::<String>() {
+        Err(error) if error.is_syntax() => mcp_wire::RpcError::undecodable(&format!("params.{name}"), &error),
+        _ => refuse(),
+    })
 }
 
 #[cfg(test)]

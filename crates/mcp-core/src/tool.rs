@@ -15,7 +15,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use mcp_wire::capability::ClientCapability;
 use mcp_wire::types::{self, CallToolResult, ContentBlock, Icon, MetaObject, ToolAnnotations};
-use mcp_wire::{RawJson, Revision};
+use mcp_wire::{RawJson, Revision, RpcError};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
@@ -571,5 +571,9 @@ where
 }
 
 fn decode<A: DeserializeOwned>(arguments: &RawJson) -> Result<A, HandlerError> {
-    arguments.parse().map_err(|error| HandlerError::tell(format!("the arguments do not fit: {error}")))
+    arguments.parse().map_err(|error: serde_json::Error| match error.is_syntax() {
+        true => HandlerError::rpc(RpcError::undecodable("params.arguments", &error)),
+        // The model can repair these.
+        false => HandlerError::tell(format!("the arguments do not fit: {error}")),
+    })
 }

@@ -72,6 +72,16 @@ impl RpcError {
         Self::new(ErrorCode::INVALID_PARAMS, message)
     }
 
+    /// Why `what`, a part of a message that was JSON, could not be decoded: -32700 for a number or a text that no program can hold,
+    /// as 1e400 or half a surrogate pair, and -32602 for what has another shape.
+    #[must_use]
+    pub fn undecodable(what: &str, error: &serde_json::Error) -> Self {
+        if error.is_syntax() {
+            return Self::new(ErrorCode::PARSE_ERROR, format!("{what} cannot be read: {error}"));
+        }
+        Self::invalid_params(format!("{what} does not fit: {error}"))
+    }
+
     /// -32603 with the one text that such errors have: the cause stays in the log.
     #[must_use]
     pub fn internal() -> Self {

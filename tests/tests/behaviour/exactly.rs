@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use mcp_core::{
-    Form, HandlerError, ListRoots, NoArguments, RequestContext, Resource, Server, ServerBuilder, TaskOffer, Tool,
+    Form, HandlerError, ListRoots, NoArguments, Prompt, PromptReply, RequestContext, Resource, Server, ServerBuilder, TaskOffer, Tool,
     ToolReply,
 };
 use mcp_tasks::Tasks;
@@ -26,6 +26,7 @@ lanes! {
         digits_survive_wherever_a_peer_has_its_own_values,
         digits_survive_an_answer_and_a_note,
         characters_that_are_none_are_refused_wherever_they_stand,
+        arguments_that_nothing_holds_are_a_parse_error_without_a_schema_too,
         notifications_need_no_parameters,
     }
     modern "core tasks have no window" {
@@ -180,26 +181,64 @@ async fn characters_that_are_none_are_refused_wherever_they_stand(lane: Lane) {
         "{" => format!("{{{own}}}"),
         _ => format!("{good},{own}}}"),
     };
-    for (method, own) in [
-        ("tools/call", r#""name":"\ud800","arguments":{}"#),
-        ("tools/call", r#""name":"\udc00\ud800""#),
-        ("resources/read", r#""uri":"test://\udfff""#),
-        ("resources/read", r#""uri":"test://a\ud83d""#),
-        ("tools/list", r#""cursor":"\ud800""#),
-        (r"tools/\ud800", r#""x":1"#),
+    // Modern headers cannot say it either; that is seen first.
+    let named = if lane.is_http() && lane.is_modern() { -32020 } else { -32700 };
+    for (method, own, code) in [
+        ("tools/call", r#""name":"\ud800","arguments":{}"#, named),
+        ("tools/call", r#""name":"\udc00\ud800""#, named),
+        ("resources/read", r#""uri":"test://\udfff""#, named),
+        ("resources/read", r#""uri":"test://a\ud83d""#, named),
+        // No cursor of ours, whatever it is.
+        ("tools/list", r#""cursor":"\ud800""#, -32602),
+        // Not even an envelope.
+        (r"tools/\ud800", r#""x":1"#, -32600),
     ] {
         let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{}}}"#, params(own));
-        let reply = if lane.is_http() && lane.is_modern() {
-            // Its headers cannot say it either; that is seen first.
+        let seen = if lane.is_http() && lane.is_modern() {
             let answer = client.http(http::Method::POST, text.clone(), |_| {}).await;
-            assert!((400..500).contains(&answer.status) || answer.status == 200, "{text}: {}", answer.status);
+            assert_eq!(answer.status, if code == -32602 { 200 } else { 400 }, "{text}");
             answer.code()
         } else {
             client.raw(text.clone()).await.code()
         };
-        assert!([-32600, -32601, -32602, -32700, -32020].contains(&reply), "{text}: {reply}");
+        assert_eq!(seen, code, "{text}");
     }
     assert!(client.request("tools/list", json!({})).await.response.get("result").is_some(), "and it goes on");
+}
+
+/// Field case 37: the same in arguments that no schema is asked about, and in those of a prompt.
+async fn arguments_that_nothing_holds_are_a_parse_error_without_a_schema_too(lane: Lane) {
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    struct Given {
+        number: f64,
+        text: Option<String>,
+    }
+    let tool = Tool::typed("unchecked", |given: Given, _| async move {
+        Ok::<_, HandlerError>(format!("{} {}", given.number, given.text.unwrap_or_default()))
+    });
+    let prompt = Prompt::new("prompt", |_, _| async { Ok(PromptReply::user("x")) }).optional("text", "a text");
+    let client = lane.connect(server().tool(tool.without_argument_check()).prompt(prompt)).await;
+    for (method, name, arguments, code) in [
+        ("tools/call", "unchecked", r#"{"number":1e400}"#, Some(-32700)),
+        ("tools/call", "unchecked", r#"{"number":-1e309}"#, Some(-32700)),
+        ("tools/call", "unchecked", r#"{"number":1,"text":"\ud800"}"#, Some(-32700)),
+        ("tools/call", "unchecked", r#"{"number":1,"\ud800":2}"#, Some(-32700)),
+        // What the model can repair is told to the model.
+        ("tools/call", "unchecked", r#"{"number":"1"}"#, None),
+        ("prompts/get", "prompt", r#"{"text":"\udfff"}"#, Some(-32700)),
+        ("prompts/get", "prompt", r#"{"\udfff":"x"}"#, Some(-32700)),
+        ("prompts/get", "prompt", r#"{"text":1e400}"#, Some(-32700)),
+        ("prompts/get", "prompt", r#"{"text":1}"#, Some(-32602)),
+    ] {
+        let mut params = client.enveloped(json!({ "name": name })).to_string();
+        params.pop();
+        let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params},"arguments":{arguments}}}}}"#);
+        let reply = client.raw(text).await;
+        match code {
+            Some(code) => assert_eq!(reply.code(), code, "{arguments}: {}", reply.text),
+            None => assert!(reply.is_tool_error(), "{arguments}: {}", reply.text),
+        }
+    }
 }
 
 /// Field case 29: notifications without `params`, with null ones and with empty ones are all accepted.

@@ -28,6 +28,7 @@ lanes! {
         a_session_is_served_wherever_it_is_asked_for,
         what_a_session_remembers_is_remembered_everywhere,
         changes_at_two_processes_at_once_are_both_kept,
+        an_address_with_its_scheme_spelt_twice_is_one_subscription,
         a_session_of_somebody_else_looks_like_none_everywhere,
         a_session_that_is_ended_anywhere_has_ended_everywhere,
         a_session_expires_everywhere_and_lives_where_it_is_used,
@@ -225,6 +226,39 @@ async fn changes_at_two_processes_at_once_are_both_kept(lane: Lane) {
     let record = engine.record(&at_a.session_id()).await.unwrap();
     assert_eq!(record.subscriptions.iter().collect::<Vec<_>>(), ["test://a", "test://b"]);
     assert_eq!(serde_json::to_value(record.log_level).unwrap(), "error");
+}
+
+/// Field case 39: each process is told another spelling of one address, at the same time.
+async fn an_address_with_its_scheme_spelt_twice_is_one_subscription(lane: Lane) {
+    let (a, b, engine) = two(lane);
+    let at_a = a.host.connect().await;
+    let at_b = at_a.at(&b.host);
+    let mut watch = at_b.watch(json!({})).await;
+    watch.is_quiet().await;
+    let (one, other) = tokio::join!(
+        at_a.request("resources/subscribe", json!({ "uri": "TEST://a" })),
+        at_b.request("resources/subscribe", json!({ "uri": "test://a" })),
+    );
+    assert_eq!((one.result(), other.result()), (&json!({}), &json!({})));
+    idle().await;
+    let record = engine.record(&at_a.session_id()).await.unwrap();
+    assert_eq!(record.subscriptions.len(), 1, "{:?}", record.subscriptions);
+    for server in [&a.server, &b.server] {
+        server.resource_updated("Test://a");
+        let (method, params) = watch.next().await;
+        assert_eq!(method, "notifications/resources/updated");
+        assert!(params["uri"].as_str().unwrap().eq_ignore_ascii_case("test://a"), "{params}");
+        watch.is_quiet().await;
+    }
+    // Ended at either, in a third spelling, it has ended.
+    let reply = at_a.request("resources/unsubscribe", json!({ "uri": "tEST://a" })).await;
+    assert_eq!(*reply.result(), json!({}));
+    idle().await;
+    assert!(engine.record(&at_a.session_id()).await.unwrap().subscriptions.is_empty());
+    for server in [&a.server, &b.server] {
+        server.resource_updated("test://a");
+        watch.is_quiet().await;
+    }
 }
 
 async fn a_session_of_somebody_else_looks_like_none_everywhere(lane: Lane) {

@@ -67,9 +67,10 @@ async fn run(context: RequestContext, call: Call, prompt: Arc<PromptEntry>, argu
 }
 
 fn arguments(prompt: &PromptEntry, raw: &RawJson) -> Result<PromptArguments, RpcError> {
-    let given: BTreeMap<String, String> = raw
-        .parse()
-        .map_err(|_| RpcError::invalid_params("params.arguments must be an object whose values are all strings"))?;
+    let given: BTreeMap<String, String> = raw.parse().map_err(|error: serde_json::Error| match error.is_syntax() {
+        true => RpcError::undecodable("params.arguments", &error),
+        false => RpcError::invalid_params("params.arguments must be an object whose values are all strings"),
+    })?;
     let declared = prompt.definition.arguments.as_deref().unwrap_or_default();
     let missing: Vec<&str> = declared
         .iter()

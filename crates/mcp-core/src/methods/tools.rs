@@ -86,8 +86,10 @@ async fn run(context: RequestContext, call: Call, tool: Arc<ToolEntry>) -> Finis
 /// Runs a call to its end, or to where it needs what nobody here can give.
 pub(crate) async fn conclude(context: &RequestContext, subject: &Subject, tool: &Arc<ToolEntry>) -> Concluded {
     let state = &*context.0;
-    if let Some(problem) = refused_arguments(tool, &subject.arguments) {
-        return Ok(ToolReply::error(problem));
+    match refused_arguments(tool, &subject.arguments) {
+        Ok(None) => {}
+        Ok(Some(problem)) => return Ok(ToolReply::error(problem)),
+        Err(error) => return Err(Halt::Fault(Fault::Rpc(error))),
     }
     match rounds::drive(context, subject, || attempt(tool, &subject.arguments, context)).await {
         Ok(reply) => Ok(checked(tool, reply)),
@@ -148,15 +150,12 @@ impl Drop for Held<'_> {
     }
 }
 
-/// What is wrong with the arguments, for the model to repair.
-fn refused_arguments(tool: &ToolEntry, arguments: &RawJson) -> Option<String> {
-    let schema = tool.arguments.as_ref()?;
-    let violations = match arguments.parse() {
-        Ok(arguments) => schema.check(&arguments).err()?,
-        // A number beyond what a program can hold, or text that is no Unicode.
-        Err(error) => vec![Violation::new("", &error.to_string())],
-    };
-    Some(format!("the arguments do not match the tool's input schema: {}", listed(&violations)))
+/// What is wrong with the arguments, for the model to repair; an error where they are beyond a check.
+fn refused_arguments(tool: &ToolEntry, arguments: &RawJson) -> Result<Option<String>, RpcError> {
+    let Some(schema) = &tool.arguments else { return Ok(None) };
+    let arguments = arguments.parse().map_err(|error| RpcError::undecodable("params.arguments", &error))?;
+    let violations = schema.check(&arguments).err();
+    Ok(violations.map(|found| format!("the arguments do not match the tool's input schema: {}", listed(&found))))
 }
 
 fn listed(violations: &[Violation]) -> String {

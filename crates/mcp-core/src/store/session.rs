@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Cause;
 use crate::OwnerKey;
+use crate::resource::compare_addresses;
 
 /// What processes share of a session.
 ///
@@ -82,7 +83,7 @@ impl SessionRecord {
         }
     }
 
-    /// The next version of the record, with these changes made in order.
+    /// The next version of the record, with these changes made in order. An address is the same however its scheme is written.
     #[must_use]
     pub fn changed(&self, changes: &[SessionChange]) -> Self {
         let mut next = self.clone();
@@ -90,8 +91,15 @@ impl SessionRecord {
         for change in changes {
             match change {
                 SessionChange::LogLevel(level) => next.log_level = *level,
-                SessionChange::Subscribed(uri) => drop(next.subscriptions.insert(uri.clone())),
-                SessionChange::Unsubscribed(uri) => drop(next.subscriptions.remove(uri)),
+                // Another process may know the address by another spelling.
+                SessionChange::Subscribed(uri) => {
+                    if !next.subscriptions.iter().any(|known| compare_addresses(known, uri).is_eq()) {
+                        next.subscriptions.insert(uri.clone());
+                    }
+                }
+                SessionChange::Unsubscribed(uri) => {
+                    next.subscriptions.retain(|known| compare_addresses(known, uri).is_ne());
+                }
             }
         }
         next
