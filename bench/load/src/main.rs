@@ -9,6 +9,7 @@ mod hold;
 mod http;
 mod lane;
 mod options;
+mod peak;
 mod question;
 mod server;
 mod stdio;
@@ -38,6 +39,8 @@ fn run(options: &Options) -> Outcome<String> {
         Command::Count(target) => count::run(options, target),
         Command::Timed(target) => timed::run(options, target),
         Command::Hold(kind, target) => hold::run(options, *kind, target),
+        Command::Peak(target) => peak::run(options, target),
+        Command::StdioPeak(program) => peak::stdio(options, program),
         Command::Stdio(program) => stdio::run(options, program),
         Command::StdioCount(program) => stdio::count(options, program),
         Command::Start(program) => child::start(options, program),

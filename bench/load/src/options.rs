@@ -15,6 +15,8 @@ usage: bench-load URL [OPTIONS]              sends a number of requests
        bench-load timed URL [OPTIONS]        sends for a time and reads what CPU the server took
        bench-load hold KIND URL [OPTIONS]    opens idle things and reads what memory the server took;
                                              KIND is connections, sessions, streams or listens
+       bench-load peak URL [OPTIONS]         sends one request and reads what memory the server took at most
+       bench-load stdio-peak [OPTIONS] -- SERVER    the same on pipes
        bench-load stdio [OPTIONS] -- SERVER  the server is a child that is written to and read from
        bench-load stdio-count [OPTIONS] -- SERVER   the same, a number of requests
        bench-load start [OPTIONS] -- SERVER  how long a child takes until its first answer
@@ -49,9 +51,11 @@ pub(crate) enum Command {
     Count(Target),
     Timed(Target),
     Hold(Kind, Target),
+    Peak(Target),
     /// The server's program and its arguments.
     Stdio(Vec<String>),
     StdioCount(Vec<String>),
+    StdioPeak(Vec<String>),
     Start(Vec<String>),
 }
 
@@ -90,13 +94,16 @@ impl Options {
         let (command, rest) = match words.as_slice() {
             ["timed", url, rest @ ..] => (Command::Timed(Target::parse(url)?), rest),
             ["hold", kind, url, rest @ ..] => (Command::Hold(Kind::parse(kind)?, Target::parse(url)?), rest),
+            ["peak", url, rest @ ..] => (Command::Peak(Target::parse(url)?), rest),
             ["stdio", rest @ ..] => (Command::Stdio(program.clone()), rest),
             ["stdio-count", rest @ ..] => (Command::StdioCount(program.clone()), rest),
+            ["stdio-peak", rest @ ..] => (Command::StdioPeak(program.clone()), rest),
             ["start", rest @ ..] => (Command::Start(program.clone()), rest),
             [url, rest @ ..] => (Command::Count(Target::parse(url)?), rest),
             [] => return Err(USAGE.into()),
         };
-        let has_program = matches!(command, Command::Stdio(_) | Command::StdioCount(_) | Command::Start(_));
+        let has_program =
+            matches!(command, Command::Stdio(_) | Command::StdioCount(_) | Command::StdioPeak(_) | Command::Start(_));
         if has_program == program.is_empty() {
             return Err(USAGE.into());
         }

@@ -54,8 +54,13 @@ pub(crate) struct Question {
 
 impl Question {
     pub(crate) fn of(options: &Options) -> Self {
+        Self::sized(options, options.text)
+    }
+
+    /// The same with a text of another length.
+    pub(crate) fn sized(options: &Options, bytes: usize) -> Self {
         let method = if options.tools.is_some() { "tools/list" } else { "tools/call" };
-        let text: String = ('a'..='z').cycle().take(options.text).collect();
+        let text: String = ('a'..='z').cycle().take(bytes).collect();
         let mut members = Vec::new();
         if !options.era.shakes_hands() {
             members.push(format!(r#""_meta":{}"#, modern_meta(&options.capabilities)));

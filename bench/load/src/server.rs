@@ -35,6 +35,16 @@ impl Server {
         parse_cpu(&fs::read_to_string(format!("/proc/{}/stat", self.0))?)
     }
 
+    /// The most resident memory in KiB since [`Self::forget_peak`].
+    pub(crate) fn peak(self) -> Outcome<u64> {
+        parse_size("VmHWM:", &fs::read_to_string(format!("/proc/{}/status", self.0))?)
+    }
+
+    /// From now on the peak is that of what comes.
+    pub(crate) fn forget_peak(self) -> Outcome<()> {
+        Ok(fs::write(format!("/proc/{}/clear_refs", self.0), "5")?)
+    }
+
     pub(crate) fn memory(self) -> Outcome<Memory> {
         parse_memory(&fs::read_to_string(format!("/proc/{}/smaps_rollup", self.0))?)
     }
@@ -55,11 +65,12 @@ fn parse_cpu(stat: &str) -> Outcome<Cpu> {
 }
 
 fn parse_memory(rollup: &str) -> Outcome<Memory> {
-    let line = |name: &str| -> Outcome<u64> {
-        let value = rollup.lines().find_map(|line| line.strip_prefix(name)).ok_or("a size is missing")?;
-        Ok(value.trim().trim_end_matches("kB").trim().parse()?)
-    };
-    Ok(Memory { resident: line("Rss:")?, proportional: line("Pss:")? })
+    Ok(Memory { resident: parse_size("Rss:", rollup)?, proportional: parse_size("Pss:", rollup)? })
+}
+
+fn parse_size(name: &str, lines: &str) -> Outcome<u64> {
+    let value = lines.lines().find_map(|line| line.strip_prefix(name)).ok_or("a size is missing")?;
+    Ok(value.trim().trim_end_matches("kB").trim().parse()?)
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ const CHUNK: usize = 64 * 1_024;
 /// Gives what a timed run gives, and the median of the round trips' nanoseconds where one request is in flight.
 pub(crate) fn run(options: &Options, program: &[String]) -> Outcome<String> {
     let (child, input, output) = Child::start(program)?;
-    let mut pipe = Pipe::open(options, input, output)?;
+    let mut pipe = Pipe::open(options, Question::of(options), input, output)?;
     pipe.send_for(options.time / 5)?;
     pipe.round_trips.clear();
     let before = child.server().cpu()?;
@@ -37,17 +37,15 @@ pub(crate) fn run(options: &Options, program: &[String]) -> Outcome<String> {
 /// Sends a number of requests and waits for the child's own end, for instruments that count.
 pub(crate) fn count(options: &Options, program: &[String]) -> Outcome<String> {
     let (child, input, output) = Child::start(program)?;
-    let mut pipe = Pipe::open(options, input, output)?;
-    while pipe.answers < options.requests {
-        pipe.turn(options.requests)?;
-    }
+    let mut pipe = Pipe::open(options, Question::of(options), input, output)?;
+    pipe.send(options.requests)?;
     let body_bytes = pipe.length;
     drop(pipe);
     child.wait()?;
     Ok(format!("answers {} body_bytes {body_bytes}", options.requests))
 }
 
-struct Pipe {
+pub(crate) struct Pipe {
     input: ChildStdin,
     output: ChildStdout,
     question: Question,
@@ -64,11 +62,11 @@ struct Pipe {
 
 impl Pipe {
     /// Shakes hands in the legacy era; in the modern one there is nothing to agree on.
-    fn open(options: &Options, input: ChildStdin, output: ChildStdout) -> Outcome<Self> {
+    pub(crate) fn open(options: &Options, question: Question, input: ChildStdin, output: ChildStdout) -> Outcome<Self> {
         let mut pipe = Self {
             input,
             output,
-            question: Question::of(options),
+            question,
             most_in_flight: options.connections,
             in_flight: HashSet::new(),
             asked: 0,
@@ -84,6 +82,23 @@ impl Pipe {
             writeln!(pipe.input, "{}", initialized())?;
         }
         Ok(pipe)
+    }
+
+    /// Asks another question from now on.
+    pub(crate) fn ask(&mut self, question: Question) {
+        self.question = question;
+    }
+
+    /// Goes on until so many requests were answered, of all that were ever sent.
+    pub(crate) fn send(&mut self, number: usize) -> Outcome<()> {
+        while self.answers < number {
+            self.turn(number)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn last_length(&self) -> usize {
+        self.length
     }
 
     fn send_for(&mut self, time: Duration) -> Outcome<(u64, Duration)> {

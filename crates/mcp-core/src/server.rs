@@ -5,44 +5,41 @@
 //! Spec: 2026-07-28 server/discover; 2025-11-25 basic/lifecycle
 
 mod builder;
+mod handshake;
 mod mount;
+mod registration;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use arc_swap::{ArcSwap, Guard};
-use bytes::Bytes;
-use mcp_wire::capability::ServerCapabilities;
-use mcp_wire::types::{CacheHints, CacheScope, Implementation, InitializeParams, InitializeResult};
-use mcp_wire::{ErrorCode, Gate, Message, Method, RawJson, Request, Revision, RpcError, encode_error, encode_result};
+use mcp_wire::types::{CacheHints, CacheScope, Implementation};
+use mcp_wire::{Gate, Message, Method, RawJson, Revision};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use crate::Principal;
 use crate::access::Access;
 use crate::clock::Clock;
 use crate::engine::call::CallExecutor;
-use crate::engine::hub::{Change, Hub, Wants};
-use crate::engine::peer::{Ids, Peer, Scope};
-use crate::engine::sessions::{Agreement, Session};
+use crate::engine::hub::{Change, Hub};
+use crate::engine::peer::{Peer, Scope};
 use crate::engine::visits::{NoSuchVisit, Visits};
-use crate::extension::{ExtensionError, Extensions, ProtocolCapability};
+use crate::extension::Extensions;
 use crate::layer::CallLayer;
 use crate::limits::Limits;
-use crate::prompt::Prompt;
 use crate::protocol::admit::{self, Classified, Facts, ToolRules};
-use crate::protocol::rejection::Hint;
-use crate::protocol::schema::{SchemaError, SchemaValidator};
+use crate::protocol::schema::SchemaValidator;
 use crate::protocol::seal::KeyRing;
-use crate::registry::{Registry, Table};
-use crate::resource::{Address, Resource, ResourceTemplate, normalized};
-use crate::store::SessionRecord;
-use crate::telemetry::{self, Meter, OnTrace, Open};
-use crate::tool::{Surroundings, Tool};
-use crate::uri_template::UriTemplateError;
-use crate::{ClientFacts, Principal, random};
+use crate::registry::Registry;
+use crate::resource::Address;
+use crate::telemetry::{Meter, OnTrace};
 
 pub use builder::ServerBuilder;
+pub use handshake::Handshake;
+use registration::Offers;
+pub use registration::{Offer, RegistrationError};
 
 /// An MCP server without a transport. Cheap to clone; every clone is the same server.
 #[derive(Clone)]
@@ -79,120 +76,6 @@ struct Inner {
     on_trace: Option<OnTrace>,
 }
 
-/// The kinds of things a server offers, as its capabilities tell.
-#[derive(Clone, Copy, Debug, Default)]
-struct Offers {
-    tools: bool,
-    resources: bool,
-    prompts: bool,
-    completions: bool,
-}
-
-/// A kind of thing that may be registered later, although nothing of it is there yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Offer {
-    /// `tools`
-    Tools,
-    /// `resources`, templates included
-    Resources,
-    /// `prompts`
-    Prompts,
-    /// `completions`
-    Completions,
-}
-
-/// Why something could not be registered.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RegistrationError {
-    /// The name does not fit.
-    #[error("\"{0}\" is no usable name: a tool's has 1 to 128 letters, digits, \"_\", \"-\" or \".\"")]
-    Name(String),
-    /// The address does not fit.
-    #[error("\"{0}\" is no absolute address: it needs a scheme and has no blanks")]
-    Address(String),
-    /// The template does not fit.
-    #[error("\"{template}\" is no usable template: {cause}")]
-    Template {
-        /// The template.
-        template: String,
-        /// What is wrong with it.
-        cause: UriTemplateError,
-    },
-    /// A schema does not fit.
-    #[error("the {what} schema of tool \"{name}\" is refused: {cause}")]
-    Schema {
-        /// The tool.
-        name: String,
-        /// `input` or `output`.
-        what: &'static str,
-        /// What is wrong with it.
-        cause: SchemaError,
-    },
-    /// A completer for something that is not there.
-    #[error("there is no argument or variable \"{0}\" to complete")]
-    Completer(String),
-    /// The name or address is taken.
-    #[error("\"{key}\" is registered already{}", mount::between(.first, .second))]
-    Taken {
-        /// The name or address.
-        key: String,
-        /// Where it is registered: the prefix of what is [mounted](ServerBuilder::mount), empty for the server itself.
-        first: String,
-        /// Where it was to be registered again.
-        second: String,
-    },
-    /// What is mounted would lose its access policy.
-    #[error("what is mounted as \"{0}\" has an access policy: set the policy of the server it is mounted in instead")]
-    MountedPolicy(String),
-    /// Clients were told that there is nothing of this kind.
-    #[error("the server does not offer {0}: say so when it is built, with `ServerBuilder::offer`")]
-    NotOffered(&'static str),
-    /// An extension does not fit, by itself or beside the others.
-    #[error("the extension \"{id}\" is refused: {problem}")]
-    Extension {
-        /// Its identifier.
-        id: String,
-        /// What is wrong with it.
-        problem: ExtensionError,
-    },
-    /// The tool's calls must be tasks, and the server has none.
-    #[error("tool \"{0}\" needs tasks: add an extension that runs calls, by `ServerBuilder::extension`")]
-    NeedsTasks(String),
-    /// There is no validator for schemas.
-    #[error("without the feature \"jsonschema\" a server needs a validator: `ServerBuilder::validator`")]
-    NoValidator,
-    /// The operating system has no randomness for a key.
-    #[error("no random key could be made")]
-    NoRandomness,
-}
-
-fn add<E: crate::registry::Entry>(table: &mut Table<E>, entry: E) -> Result<(), RegistrationError> {
-    let key = entry.key().to_owned();
-    let taken = |key| RegistrationError::Taken { key, first: String::new(), second: String::new() };
-    if table.insert(entry) { Ok(()) } else { Err(taken(key)) }
-}
-
-/// What a handshake came to: see [`Server::handshake`].
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Handshake {
-    /// The response frame.
-    pub response: Bytes,
-    /// What it means for a status.
-    pub hint: Hint,
-    pub(crate) agreement: Option<Agreement>,
-}
-
-impl Handshake {
-    /// Whether both sides agreed, so that a session may be opened.
-    #[must_use]
-    pub fn is_agreed(&self) -> bool {
-        self.agreement.is_some()
-    }
-}
-
 impl Server {
     /// The server's bounds.
     #[must_use]
@@ -204,76 +87,6 @@ impl Server {
     #[must_use]
     pub fn revisions(&self) -> &[Revision] {
         &self.0.listed
-    }
-
-    /// Adds a tool and announces it.
-    ///
-    /// # Errors
-    /// When it cannot be registered; nothing has changed then.
-    pub fn add_tool(&self, mut tool: Tool) -> Result<(), RegistrationError> {
-        offered(self.0.offers.tools, "tools")?;
-        tool.enclose(&self.0.layers);
-        let entry = tool.compile(&Surroundings {
-            validator: &*self.0.validator,
-            default_timeout: self.0.limits.call_timeout,
-            blocking: &self.0.blocking,
-            has_tasks: self.0.extensions.executor().is_some(),
-        })?;
-        self.change(Change::Tools, |registry| add(&mut registry.tools, entry))
-    }
-
-    /// Removes a tool and announces that; `false` when there was none. Calls under way go on.
-    pub fn remove_tool(&self, name: &str) -> bool {
-        self.change(Change::Tools, |registry| registry.tools.remove(name).then_some(()).ok_or(())).is_ok()
-    }
-
-    /// Adds a resource and announces it.
-    ///
-    /// # Errors
-    /// When it cannot be registered; nothing has changed then.
-    pub fn add_resource(&self, resource: Resource) -> Result<(), RegistrationError> {
-        offered(self.0.offers.resources, "resources")?;
-        let entry = resource.compile()?;
-        self.change(Change::Resources, |registry| add(&mut registry.resources, entry))
-    }
-
-    /// Removes a resource and announces that; `false` when there was none.
-    pub fn remove_resource(&self, uri: &str) -> bool {
-        let Some(key) = normalized(uri) else { return false };
-        self.change(Change::Resources, |registry| registry.resources.remove(&key).then_some(()).ok_or(())).is_ok()
-    }
-
-    /// Adds a resource template and announces it.
-    ///
-    /// # Errors
-    /// When it cannot be registered; nothing has changed then.
-    pub fn add_resource_template(&self, template: ResourceTemplate) -> Result<(), RegistrationError> {
-        offered(self.0.offers.resources, "resources")?;
-        let entry = template.compile()?;
-        offered(entry.completers.is_empty() || self.0.offers.completions, "completions")?;
-        self.change(Change::Resources, |registry| add(&mut registry.templates, entry))
-    }
-
-    /// Removes a resource template and announces that; `false` when there was none.
-    pub fn remove_resource_template(&self, uri_template: &str) -> bool {
-        self.change(Change::Resources, |registry| registry.templates.remove(uri_template).then_some(()).ok_or(()))
-            .is_ok()
-    }
-
-    /// Adds a prompt and announces it.
-    ///
-    /// # Errors
-    /// When it cannot be registered; nothing has changed then.
-    pub fn add_prompt(&self, prompt: Prompt) -> Result<(), RegistrationError> {
-        offered(self.0.offers.prompts, "prompts")?;
-        let entry = prompt.compile()?;
-        offered(entry.completers.is_empty() || self.0.offers.completions, "completions")?;
-        self.change(Change::Prompts, |registry| add(&mut registry.prompts, entry))
-    }
-
-    /// Removes a prompt and announces that; `false` when there was none.
-    pub fn remove_prompt(&self, name: &str) -> bool {
-        self.change(Change::Prompts, |registry| registry.prompts.remove(name).then_some(()).ok_or(())).is_ok()
     }
 
     /// Tells whoever subscribed to this resource that it changed.
@@ -332,52 +145,6 @@ impl Server {
     #[must_use]
     pub fn peer(&self, principal: Principal, scope: Scope) -> Peer {
         Peer::new(self.clone(), principal, scope)
-    }
-
-    /// Answers an `initialize` request. Nothing is remembered: a session is opened by [`Self::open_session`].
-    #[must_use]
-    pub fn handshake(&self, request: &Request) -> Handshake {
-        match self.agree(request) {
-            Ok((agreement, result)) => {
-                telemetry::shaken(self, request, Ok(agreement.revision));
-                let response = encode_result(&request.id, &result).unwrap_or_default();
-                Handshake { response, hint: Hint::Ok, agreement: Some(agreement) }
-            }
-            Err(error) => {
-                telemetry::shaken(self, request, Err(error.code));
-                let response = encode_error(Some(&request.id), &error, false);
-                // Whoever looks for a server of this era has to find that there is none.
-                let hint = if error.code == ErrorCode::UNSUPPORTED_VERSION { Hint::BadRequest } else { Hint::Ok };
-                Handshake { response, hint, agreement: None }
-            }
-        }
-    }
-
-    /// Opens the session that a handshake agreed on, owned by `principal`.
-    ///
-    /// # Errors
-    /// When the handshake was refused, or there is no room or randomness for another session.
-    pub fn open_session(&self, principal: Principal, handshake: Handshake) -> Result<Session, RpcError> {
-        let Some(agreement) = handshake.agreement else {
-            return Err(RpcError::new(ErrorCode::INVALID_REQUEST, "the handshake was refused"));
-        };
-        let ids = Arc::new(Ids::new(self.0.limits.in_flight_per_peer));
-        self.new_session(principal, agreement, ids)
-    }
-
-    /// Opens a session here that another process has opened before, for the principal whose record it is. Whoever carries its
-    /// messages [shares](Session::share) it and lets it [follow](Session::follow) the record.
-    ///
-    /// # Errors
-    /// When the record is somebody else's or of a revision that is not served, or there is no room for another session.
-    pub fn adopt_session(&self, principal: Principal, record: &SessionRecord) -> Result<Session, RpcError> {
-        if principal.key() != record.owner || !self.0.legacy.contains(&record.revision) {
-            return Err(RpcError::new(ErrorCode::INVALID_REQUEST, "there is no such session here"));
-        }
-        let client = ClientFacts { capabilities: record.capabilities.clone(), info: record.client_info.clone() };
-        let agreement = Agreement { revision: record.revision, client };
-        let ids = Arc::new(Ids::new(self.0.limits.in_flight_per_peer));
-        self.session(record.id.clone(), principal, agreement, ids)
     }
 
     /// Whether the server was given a [bus](ServerBuilder::notice_bus).
@@ -453,99 +220,6 @@ impl Server {
     #[must_use]
     pub fn time_until(&self, moment: SystemTime) -> Duration {
         self.0.clock.until(moment)
-    }
-
-    fn agree(&self, request: &Request) -> Result<(Agreement, InitializeResult), RpcError> {
-        let params = request.params.raw().unwrap_or_default();
-        let most = self.0.limits.handshake_bytes;
-        if params.as_str().len() > most {
-            let text = format!("the parameters of \"initialize\" may have at most {most} bytes");
-            return Err(RpcError::invalid_params(text));
-        }
-        let params: InitializeParams = params.parse().map_err(|error| {
-            RpcError::invalid_params(format!(
-                "\"initialize\" needs \"protocolVersion\", \"capabilities\" and \"clientInfo\": {error}"
-            ))
-        })?;
-        let asked = params.protocol_version.parse::<Revision>().ok().filter(|asked| self.0.legacy.contains(asked));
-        let Some(revision) = asked.or_else(|| self.0.legacy.first().copied()) else {
-            let supported: Vec<&str> = self.0.listed.iter().map(|revision| revision.as_str()).collect();
-            let requested: String = params.protocol_version.chars().take(100).collect();
-            let error = RpcError::new(ErrorCode::UNSUPPORTED_VERSION, "no revision with a handshake is served here");
-            return Err(error.with_data(serde_json::json!({ "supported": supported, "requested": requested })));
-        };
-        let mut info = self.0.info.clone();
-        info.for_rules(revision.rules());
-        let mut result = InitializeResult::new(revision.as_str(), self.capabilities(revision), info);
-        result.instructions.clone_from(&self.0.instructions);
-        let client_info = RawJson::from_serialize(&params.client_info).ok();
-        let client = ClientFacts { capabilities: params.capabilities, info: client_info };
-        Ok((Agreement { revision, client }, result))
-    }
-
-    pub(crate) fn new_session(
-        &self,
-        principal: Principal,
-        agreement: Agreement,
-        ids: Arc<Ids>,
-    ) -> Result<Session, RpcError> {
-        let id = random::id().map_err(|_| RpcError::internal())?;
-        self.session(id, principal, agreement, ids)
-    }
-
-    fn session(
-        &self,
-        id: String,
-        principal: Principal,
-        agreement: Agreement,
-        ids: Arc<Ids>,
-    ) -> Result<Session, RpcError> {
-        let wants = Wants {
-            tools: self.0.offers.tools,
-            prompts: self.0.offers.prompts,
-            resources: self.0.offers.resources,
-            kinds: self.0.extensions.kinds(agreement.revision).map(|kind| Arc::clone(&kind.notification)).collect(),
-            ..Wants::default()
-        };
-        let most = self.0.limits.sessions.saturating_add(self.0.limits.subscriptions);
-        let changes = self.0.hub.subscribe(wants, most).map_err(|_| {
-            self.meter().refused("sessions");
-            RpcError::new(ErrorCode::INTERNAL_ERROR, "there are too many sessions; try again later")
-        })?;
-        let changes = changes.counted(self.meter().opened(Open::Session));
-        Ok(Session::open(id, principal, agreement, ids, changes, self.0.limits.pending_requests, self.0.root.clone()))
-    }
-
-    /// What is advertised under a revision.
-    pub(crate) fn capabilities(&self, revision: Revision) -> ServerCapabilities {
-        let offers = self.0.offers;
-        let mut capabilities = ServerCapabilities::new().with_logging();
-        if offers.tools {
-            capabilities = capabilities.with_tools(true);
-        }
-        if offers.resources {
-            capabilities = capabilities.with_resources(true, true);
-        }
-        if offers.prompts {
-            capabilities = capabilities.with_prompts(true);
-        }
-        // The capability has a name from the revision on that brought tool annotations.
-        if offers.completions && revision.rules().tool_annotations {
-            capabilities = capabilities.with_completions();
-        }
-        for (id, settings, capability) in self.0.extensions.advertised(revision) {
-            match capability {
-                Some(ProtocolCapability::Tasks) => capabilities.tasks = Some(Box::new(settings.clone().into())),
-                None if revision.rules().extensions => {
-                    capabilities = capabilities.with_extension(id, settings.clone());
-                }
-                None => {
-                    let experimental = capabilities.experimental.get_or_insert_default();
-                    experimental.insert(id.to_owned(), settings.clone().into());
-                }
-            }
-        }
-        capabilities
     }
 
     pub(crate) fn facts<'a>(&'a self, method: &Method, tool: Option<&'a ToolRules>) -> Facts<'a> {
@@ -628,22 +302,6 @@ impl Server {
     pub(crate) fn discover_hints(&self) -> CacheHints {
         self.0.discover_hints
     }
-
-    /// Copies the registry, changes the copy, swaps it in and tells whoever wants to know.
-    fn change<E>(&self, change: Change<'_>, apply: impl FnOnce(&mut Registry) -> Result<(), E>) -> Result<(), E> {
-        {
-            let _changing = self.0.changing.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut registry = Registry::clone(&self.0.registry.load());
-            apply(&mut registry)?;
-            self.0.registry.store(Arc::new(registry));
-        }
-        self.0.hub.publish(change);
-        Ok(())
-    }
-}
-
-fn offered(offered: bool, kind: &'static str) -> Result<(), RegistrationError> {
-    if offered { Ok(()) } else { Err(RegistrationError::NotOffered(kind)) }
 }
 
 impl fmt::Debug for Server {

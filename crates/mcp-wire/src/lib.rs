@@ -13,6 +13,7 @@
 pub mod capability;
 mod depth;
 pub mod downgrade;
+mod encode;
 mod envelope;
 mod error;
 mod id;
@@ -24,10 +25,11 @@ mod revision;
 mod transport;
 pub mod types;
 
-pub use envelope::{
-    DecodeError, DecodeLimits, Frame, Message, Notification, Request, Response, encode_error, encode_notification,
-    encode_request, encode_result, encode_result_members, encode_result_with, join_batch,
+pub use encode::{
+    encode_error, encode_notification, encode_request, encode_result, encode_result_members, encode_result_with,
+    join_batch,
 };
+pub use envelope::{DecodeError, DecodeLimits, Frame, Message, Notification, Request, Response};
 pub use error::{ErrorCode, RpcError};
 pub use id::RequestId;
 pub use method::{Direction, Gate, Method};

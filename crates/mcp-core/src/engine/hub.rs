@@ -85,10 +85,40 @@ pub(crate) struct Wants {
     pub(crate) prompts: bool,
     pub(crate) resources: bool,
     pub(crate) uris: BTreeSet<Address>,
-    /// Notifications of extensions.
-    pub(crate) kinds: BTreeSet<Arc<str>>,
-    /// Things of extensions.
-    pub(crate) named: BTreeSet<Named>,
+    pub(crate) of_extensions: OfExtensions,
+}
+
+/// What a subscriber wants to know of extensions. Most want nothing, and keep no room for it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OfExtensions(Option<Box<Extended>>);
+
+#[derive(Clone, Debug, Default)]
+struct Extended {
+    notifications: BTreeSet<Arc<str>>,
+    things: BTreeSet<Named>,
+}
+
+impl OfExtensions {
+    pub(crate) fn new(notifications: BTreeSet<Arc<str>>, things: BTreeSet<Named>) -> Self {
+        let nothing = notifications.is_empty() && things.is_empty();
+        Self((!nothing).then(|| Box::new(Extended { notifications, things })))
+    }
+
+    fn notifications(&self) -> Option<&BTreeSet<Arc<str>>> {
+        self.0.as_ref().map(|extended| &extended.notifications)
+    }
+
+    fn notification(&self, name: &str) -> Option<&Arc<str>> {
+        self.notifications()?.get(name)
+    }
+
+    fn wants_things(&self) -> bool {
+        self.0.as_ref().is_some_and(|extended| !extended.things.is_empty())
+    }
+
+    fn wants_thing(&self, key: &Named) -> bool {
+        self.0.as_ref().is_some_and(|extended| extended.things.contains(key))
+    }
 }
 
 #[derive(Default)]
@@ -149,7 +179,7 @@ impl Hub {
         if state.subscribers.len() >= limit {
             return Err(HubFull);
         }
-        let wants_named = !wants.named.is_empty();
+        let wants_named = wants.of_extensions.wants_things();
         let key = state.next;
         state.next += 1;
         let subscriber = Arc::new(Subscriber::default());
@@ -266,13 +296,13 @@ impl Subscriber {
                     wanted.is_some_and(|uri| state.marks().uris.insert(uri))
                 }
                 Change::Extension(kind) => {
-                    let wanted = state.wants.kinds.get(kind).cloned();
+                    let wanted = state.wants.of_extensions.notification(kind).cloned();
                     wanted.is_some_and(|kind| state.marks().kinds.insert(kind))
                 }
                 Change::Everything => state.mark_everything(),
                 Change::Named(notification, name, params) => {
                     let key = (Arc::from(notification), Box::from(name));
-                    let wanted = state.wants.named.contains(&key);
+                    let wanted = state.wants.of_extensions.wants_thing(&key);
                     if wanted {
                         state.marks().named.insert(key, params.clone());
                     }
@@ -339,11 +369,12 @@ impl Subscriber {
         if let Some(marks) = &mut state.marks {
             marks.named.retain(|key, _| named.contains(key));
         }
-        state.wants.named = named;
+        let kinds = state.wants.of_extensions.notifications().cloned().unwrap_or_default();
+        state.wants.of_extensions = OfExtensions::new(kinds, named);
     }
 
     fn wants_named(&self, key: &Named) -> bool {
-        self.state().wants.named.contains(key)
+        self.state().wants.of_extensions.wants_thing(key)
     }
 
     pub(crate) fn withdraw(&self) {
@@ -388,8 +419,8 @@ impl SubscriberState {
         marks.prompts |= wants.prompts;
         marks.resources |= wants.resources;
         marks.uris.clone_from(&wants.uris);
-        marks.kinds.clone_from(&wants.kinds);
-        wants.tools || wants.prompts || wants.resources || !wants.uris.is_empty() || !wants.kinds.is_empty()
+        marks.kinds = wants.of_extensions.notifications().cloned().unwrap_or_default();
+        wants.tools || wants.prompts || wants.resources || !wants.uris.is_empty() || !marks.kinds.is_empty()
     }
 }
 

@@ -45,7 +45,7 @@ async fn run(context: RequestContext, completer: Arc<dyn Completer>, request: Co
     let state = Arc::clone(&context.0);
     let limit = state.server.limits().call_timeout;
     match Deadline::new(completer.complete(request), limit).await {
-        Ok(Ok(completions)) => state.finished(&CompleteResult::new(values(completions)), None, None),
+        Ok(Ok(completions)) => state.finished(&CompleteResult::new(values(completions)), 0, None, None),
         Ok(Err(error)) => state.halted(Halt::Fault(HandlerError::into_fault(error))),
         Err(_) => {
             let text = "the suggestions could not be found in time";

@@ -55,7 +55,7 @@ async fn run(
     };
     match rounds::drive(&context, &call.subject, attempt).await {
         Ok(reply) => match refused_result(&reply) {
-            None => state.finished(&reply.result, reply.meta.as_ref(), reply.hints),
+            None => state.finished(&reply.result, reply.result.as_str().len(), reply.meta.as_ref(), reply.hints),
             Some(problem) => {
                 tracing::error!(method = %request.method, problem, "an extension's result was not used");
                 state.failed(&RpcError::internal(), Hint::Ok)

@@ -107,6 +107,7 @@ impl Incoming {
             hints: None,
             meta: None,
             subscription: None,
+            bulk: 0,
         }
     }
 
@@ -246,17 +247,19 @@ impl CallState {
             hints: None,
             meta: None,
             subscription: None,
+            bulk: 0,
         }
     }
 
-    /// The frame of a result.
+    /// The frame of a result. `bulk` is the bytes of the large values in it.
     pub(crate) fn finished<T: Serialize + ?Sized>(
         &self,
         result: &T,
+        bulk: usize,
         meta: Option<&MetaObject>,
         hints: Option<CacheHints>,
     ) -> Finished {
-        match response(&self.id, &Dress { meta, hints, ..self.dress() }, result) {
+        match response(&self.id, &Dress { meta, hints, bulk, ..self.dress() }, result) {
             Ok(frame) => (frame, Hint::Ok),
             Err(error) => {
                 tracing::error!(%error, "a result could not be encoded");
@@ -267,7 +270,11 @@ impl CallState {
 
     /// The frame of a result that stands for the one that was asked for.
     pub(crate) fn instead(&self, result: &RawJson, result_type: &'static str) -> Finished {
-        match response(&self.id, &Dress { result_type: ResultType::Other(result_type), ..self.dress() }, result) {
+        match response(
+            &self.id,
+            &Dress { result_type: ResultType::Other(result_type), bulk: result.as_str().len(), ..self.dress() },
+            result,
+        ) {
             Ok(frame) => (frame, Hint::Ok),
             Err(error) => {
                 tracing::error!(%error, "a result could not be encoded");

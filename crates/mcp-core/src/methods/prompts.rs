@@ -60,7 +60,8 @@ async fn run(context: RequestContext, call: Call, prompt: Arc<PromptEntry>, argu
             let mut result = GetPromptResult::new(reply.messages);
             result.description = reply.description.or_else(|| prompt.definition.description.clone());
             result.for_rules(state.rules());
-            state.finished(&result, reply.meta.as_ref(), None)
+            let bulk = result.messages.iter().map(|message| message.content.bulk()).sum();
+            state.finished(&result, bulk, reply.meta.as_ref(), None)
         }
         Err(halt) => state.halted(halt),
     }

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use mcp_wire::types::{CacheHints, ReadResourceResult};
+use mcp_wire::types::{CacheHints, ReadResourceResult, ResourceContents};
 use mcp_wire::{ErrorCode, RawJson, RpcError, Rules};
 use serde_json::json;
 
@@ -64,7 +64,8 @@ async fn run(context: RequestContext, call: Call, found: Found, hints: CacheHint
             if retried {
                 hints.ttl_ms = 0;
             }
-            state.finished(&result, reply.meta.as_ref(), Some(hints))
+            let bulk = result.contents.iter().map(ResourceContents::bulk).sum();
+            state.finished(&result, bulk, reply.meta.as_ref(), Some(hints))
         }
         Err(Halt::Fault(Fault::NotFound)) => state.failed(&missing(&call.subject.target, state.rules()), Hint::Ok),
         Err(halt) => state.halted(halt),

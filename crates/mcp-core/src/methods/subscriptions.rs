@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::Incoming;
 use crate::access::{Action, Item};
 use crate::engine::exchange::Exchange;
-use crate::engine::hub::{Grant, Listening, Named, Wants};
+use crate::engine::hub::{Grant, Listening, Named, OfExtensions, Wants};
 use crate::engine::peer::Interruptible;
 use crate::extension::Extension;
 use crate::protocol::finish::{Dress, response};
@@ -79,8 +79,7 @@ pub(super) fn listen(request: Incoming) -> Exchange {
         prompts: honoured.prompts_list_changed.is_some(),
         resources: honoured.resources_list_changed.is_some(),
         uris: honoured.resource_subscriptions.into_iter().flatten().map(Address).collect(),
-        kinds,
-        named: wishes.iter().flat_map(Wish::all).collect(),
+        of_extensions: OfExtensions::new(kinds, wishes.iter().flat_map(Wish::all).collect()),
     };
     let in_flight = match request.ids.as_ref().map(|ids| ids.enter(&request.id)).transpose() {
         Ok(in_flight) => in_flight,

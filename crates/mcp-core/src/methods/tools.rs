@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use mcp_wire::types::MetaObject;
+use mcp_wire::types::{ContentBlock, MetaObject};
 use mcp_wire::{ErrorCode, JsonKind, RawJson, RpcError};
 use tokio::time::Instant;
 
@@ -77,7 +77,9 @@ async fn run(context: RequestContext, call: Call, tool: Arc<ToolEntry>) -> Finis
             let mut result = reply.into_result();
             let meta = result.meta.take();
             result.for_rules(state.rules());
-            state.finished(&result, meta.as_ref(), None)
+            let structured = result.structured_content.as_ref().map_or(0, |structured| structured.as_str().len());
+            let bulk = result.content.iter().map(ContentBlock::bulk).sum::<usize>() + structured;
+            state.finished(&result, bulk, meta.as_ref(), None)
         }
         Err(halt) => state.halted(halt),
     }

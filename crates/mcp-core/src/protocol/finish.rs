@@ -39,6 +39,8 @@ pub(crate) struct Dress<'a> {
     pub(crate) meta: Option<&'a MetaObject>,
     /// The subscription that the result closes, named in `_meta`.
     pub(crate) subscription: Option<&'a RequestId>,
+    /// The bytes of the large values in the body, so that the frame is made once; 0 where there are none.
+    pub(crate) bulk: usize,
 }
 
 /// Writes the response frame of a result. `body` encodes as an object without `_meta`, `resultType` and hints.
@@ -50,7 +52,7 @@ pub(crate) fn response<T: Serialize + ?Sized>(
     dress: &Dress<'_>,
     body: &T,
 ) -> Result<Bytes, serde_json::Error> {
-    encode_result_with(id, body, |out| dress.write_members(out))
+    encode_result_with(id, dress.bulk, body, |out| dress.write_members(out))
 }
 
 /// Writes the response frame of a result whose own members `body` writes as text; `capacity` is how many bytes those take.
@@ -138,6 +140,7 @@ mod tests {
             hints,
             meta,
             subscription: None,
+            bulk: 0,
         };
         serde_json::from_slice(&response(&RequestId::from(1), &dress, body).unwrap()).unwrap()
     }

@@ -38,6 +38,18 @@ impl ContentBlock {
         Self::Text(TextContent::new(text))
     }
 
+    /// The bytes of its text or data, which is nearly all that large content takes as JSON.
+    #[must_use]
+    pub fn bulk(&self) -> usize {
+        match self {
+            Self::Text(text) => text.text.len(),
+            Self::Image(image) => image.data.len(),
+            Self::Audio(audio) => audio.data.len(),
+            Self::ResourceLink(_) => 0,
+            Self::Resource(embedded) => embedded.resource.bulk(),
+        }
+    }
+
     /// A picture of this media type; encodes the bytes.
     pub fn image(bytes: &[u8], mime_type: impl Into<String>) -> Self {
         Self::Image(ImageContent::new(bytes, mime_type))

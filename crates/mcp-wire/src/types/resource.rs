@@ -167,6 +167,14 @@ pub enum ResourceBody {
 }
 
 impl ResourceContents {
+    /// The bytes of its text or base64, which is nearly all that large contents take as JSON.
+    #[must_use]
+    pub fn bulk(&self) -> usize {
+        match &self.body {
+            ResourceBody::Text(body) | ResourceBody::Blob(body) => body.len(),
+        }
+    }
+
     /// Text at this address.
     pub fn text(uri: impl Into<String>, text: impl Into<String>) -> Self {
         Self { uri: uri.into(), mime_type: None, body: ResourceBody::Text(text.into()), meta: None }

@@ -28,6 +28,11 @@ pub(super) enum Kind {
     Stdio(&'static [&'static str]),
     /// What bench-load holds, whether it needs sessions or listens, and how many.
     Hold(&'static str, Need, u32),
+    /// The memory for one echo of a text of so many bytes, over HTTP or on pipes.
+    Peak {
+        text: &'static str,
+        stdio: bool,
+    },
     Start,
 }
 
@@ -41,7 +46,7 @@ pub(super) enum Need {
 /// Things of a kind, as a rule.
 const MANY: u32 = 1_000;
 
-pub(super) static ROWS: [Row; 13] = [
+pub(super) static ROWS: [Row; 15] = [
     Row {
         name: "modern-echo-64",
         title: "tools/call, echo of 64 bytes, 2026-07-28, 32 connections",
@@ -98,6 +103,16 @@ pub(super) static ROWS: [Row; 13] = [
         title: "Memory of a subscriptions/listen of 2026-07-28, with its connection",
         kind: Kind::Hold("listens", Need::Listens, MANY),
     },
+    Row {
+        name: "peak-http",
+        title: "Most memory for one echo of 1 MiB, by the length of request and answer together",
+        kind: Kind::Peak { text: "1048576", stdio: false },
+    },
+    Row {
+        name: "peak-stdio",
+        title: "The same on pipes, with 5 MiB",
+        kind: Kind::Peak { text: "5242880", stdio: true },
+    },
     Row { name: "cold-start", title: "From the start of the program to its first answer", kind: Kind::Start },
 ];
 
@@ -129,7 +144,7 @@ impl Row {
                 Need::Sessions => subject.sessions,
                 Need::Listens => subject.listens.is_some(),
             },
-            Kind::Stdio(_) | Kind::Start => true,
+            Kind::Stdio(_) | Kind::Peak { .. } | Kind::Start => true,
         }
     }
 }
@@ -154,6 +169,8 @@ impl Sampler {
             Kind::Stdio(load) => {
                 self.child(server, "stdio", &[load, &["--milliseconds", self.milliseconds()]].concat())?
             }
+            Kind::Peak { text, stdio: false } => self.http(server, "2", &["peak"], &["--text", text])?,
+            Kind::Peak { text, stdio: true } => self.child(server, "stdio-peak", &["--text", text])?,
             Kind::Start => self.child(server, "start", &[])?,
         };
         parse(&text).with_context(|| format!("bench-load said: {text}"))
@@ -177,7 +194,7 @@ impl Sampler {
 
     /// The load starts the server.
     fn child(&self, server: &Built, what: &str, options: &[&str]) -> anyhow::Result<String> {
-        let mode = if what == "stdio" { "stdio" } else { "http" };
+        let mode = if what.starts_with("stdio") { "stdio" } else { "http" };
         let (taskset, program) = (self.taskset.as_os_str(), server.program.as_os_str());
         let child = ["--".as_ref(), taskset, "-c".as_ref(), SERVER.as_ref(), program];
         self.load(&[&[what], options].concat(), &child, mode)

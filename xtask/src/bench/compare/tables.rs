@@ -43,7 +43,8 @@ pub(super) fn table(row: &Row, measured: &[Measured]) -> (String, Option<Standin
         let mut cells = vec![server.name.to_owned(), number(median(figures.clone())), range(&figures)];
         cells.push(ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}")));
         cells.extend(details(&row.kind, samples));
-        lines.push((Some(median(figures)), ratio, cells));
+        let is_whole = samples.iter().all(|sample| is_whole(&row.kind, sample));
+        lines.push((is_whole.then(|| median(figures)), ratio, cells));
     }
     let standing = standing(measured, &lines);
     let heads = [&["server", unit(&row.kind), "lowest to highest", "x floor"], detail_heads(&row.kind)].concat();
@@ -61,12 +62,18 @@ fn standing(measured: &[Measured], lines: &[(Option<f64>, Option<f64>, Vec<Strin
     Some(Standing { place, of: figures.len(), ratio: *ratio })
 }
 
+/// Whether everything was still there at the end: who lets go of what was opened has no place among those who hold it.
+fn is_whole(kind: &Kind, sample: &Sample) -> bool {
+    !matches!(kind, Kind::Hold(..)) || get(sample, "alive") >= get(sample, "opened")
+}
+
 /// What a row is judged by; less is better.
 fn figure(kind: &Kind, sample: &Sample) -> f64 {
     let get = |name| get(sample, name);
     match kind {
         Kind::Http { .. } | Kind::Stdio(_) => (get("user_ns") + get("system_ns")) / get("answers") / 1_000.0,
         Kind::Hold(..) => get("proportional_bytes") / get("opened") / 1_024.0,
+        Kind::Peak { .. } => get("peak_bytes") / get("message_bytes"),
         Kind::Start => get("elapsed_ns") / 1_000_000.0,
     }
 }
@@ -75,6 +82,7 @@ fn unit(kind: &Kind) -> &'static str {
     match kind {
         Kind::Http { .. } | Kind::Stdio(_) => "CPU µs each",
         Kind::Hold(..) => "KiB each",
+        Kind::Peak { .. } => "x messages",
         Kind::Start => "ms",
     }
 }
@@ -84,6 +92,7 @@ fn detail_heads(kind: &Kind) -> &'static [&'static str] {
         Kind::Http { .. } => &["user + system", "answers/s", "CPU busy"],
         Kind::Stdio(_) => &["user + system", "answers/s", "CPU busy", "round trip µs"],
         Kind::Hold(..) => &["resident KiB", "alive"],
+        Kind::Peak { .. } => &["peak MiB"],
         Kind::Start => &[],
     }
 }
@@ -112,6 +121,7 @@ fn details(kind: &Kind, samples: &[Sample]) -> Vec<String> {
             number(middle(&|sample| get(sample, "resident_bytes") / get(sample, "opened") / 1_024.0)),
             format!("{:.0} of {:.0}", middle(&|sample| get(sample, "alive")), middle(&|sample| get(sample, "opened"))),
         ],
+        Kind::Peak { .. } => vec![number(middle(&|sample| get(sample, "peak_bytes") / 1_048_576.0))],
         Kind::Start => Vec::new(),
     }
 }
@@ -178,6 +188,7 @@ fn range(values: &[f64]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::rows::Need;
     use super::*;
 
     const ROW: Row = Row { name: "cold-start", title: "Starts", kind: Kind::Start };
@@ -214,6 +225,21 @@ mod tests {
         let (text, standing) = table(&ROW, &servers);
         assert_eq!(standing, Some(Standing { place: 2, of: 2, ratio: Some(3.0) }));
         assert!(text.contains("no answer"), "{text}");
+    }
+
+    #[test]
+    fn who_lets_go_of_what_was_opened_has_no_place() {
+        let row = Row { name: "held", title: "Held", kind: Kind::Hold("sessions", Need::Sessions, 10) };
+        let held = |name, bytes: f64, alive: f64| {
+            let figures =
+                [("opened", 10.0), ("alive", alive), ("proportional_bytes", bytes), ("resident_bytes", bytes)];
+            let sample = figures.map(|(name, figure)| (name.to_owned(), figure));
+            Measured { name, samples: Ok(vec![Sample::from(sample)]) }
+        };
+        let servers = [held(OURS, 2_000.0, 10.0), held("forgetful", 1_000.0, 9.0), held("larger", 3_000.0, 10.0)];
+        let (text, standing) = table(&row, &servers);
+        assert_eq!(standing, Some(Standing { place: 1, of: 2, ratio: None }));
+        assert!(text.contains("9 of 10"), "{text}");
     }
 
     #[test]
