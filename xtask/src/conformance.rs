@@ -87,9 +87,10 @@ fn judge_server(runs: &[Run]) -> anyhow::Result<()> {
     let url = line.strip_prefix("listening on ").with_context(|| format!("the server said `{line}`"))?;
     println!("server {url}, its log {}", log.display());
 
-    let mut different = Vec::new();
+    let (mut different, mut checks) = (Vec::new(), 0);
     for run in runs {
-        let agrees = run_and_compare(&root, &results, &suite, url, run)?;
+        let (agrees, judged) = run_and_compare(&root, &results, &suite, url, run)?;
+        checks += judged;
         if let Some(status) = server.wait_at_most(Duration::ZERO)? {
             bail!("the server ended during the run {}: {status}; see {}", run.name, log.display());
         }
@@ -100,11 +101,18 @@ fn judge_server(runs: &[Run]) -> anyhow::Result<()> {
     let status = server.end().context("cannot end the server")?;
     println!("the server ended: {status}");
     ensure!(different.is_empty(), "not as the baseline says: {}", different.join(", "));
+    println!("conformance: {checks} checks in {} runs, all as the baseline says", runs.len());
     Ok(())
 }
 
-/// Whether the run shows what its baseline says, after printing the table and the differences.
-fn run_and_compare(root: &Path, results: &Path, suite: &Packages, url: &str, run: &Run) -> anyhow::Result<bool> {
+/// Whether the run shows what its baseline says, and in how many checks, after printing the table and the differences.
+fn run_and_compare(
+    root: &Path,
+    results: &Path,
+    suite: &Packages,
+    url: &str,
+    run: &Run,
+) -> anyhow::Result<(bool, usize)> {
     let started = now();
     let scenarios = run_suite(&results.join(format!("server-{}", run.name)), suite, url, run)?;
     println!("\n{} ({:.1} s)", run.arguments.join(" "), started.elapsed().as_secs_f64());
@@ -120,7 +128,7 @@ fn run_and_compare(root: &Path, results: &Path, suite: &Packages, url: &str, run
     for line in &difference.stale {
         println!("in the baseline, but not seen: {line}");
     }
-    Ok(difference.is_none())
+    Ok((difference.is_none(), scenarios.iter().map(|scenario| scenario.checks.len()).sum()))
 }
 
 /// Runs the suite into a fresh folder and reads what it wrote. Its exit status says less than the files do.

@@ -16,7 +16,7 @@ use anyhow::{Context as _, bail, ensure};
 
 use self::clients::Client;
 use self::conversation::Server;
-use self::matrix::Matrix;
+use self::matrix::{Matrix, Sum};
 use crate::conformance::build;
 use crate::{NotRun, options, refuse_leftovers, root};
 
@@ -32,10 +32,13 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     clients.retain(|client| all_versions || !client.older);
     ensure!(!clients.is_empty(), "`--with {with}` is not known; there is python, typescript, inspector and all");
     let program = build("everything-server")?;
-    let (mut failures, mut missing) = (Vec::new(), Vec::new());
+    let (mut failures, mut missing, mut sum) = (Vec::new(), Vec::new(), Sum::default());
     for client in clients {
         match try_client(client, &program) {
-            Ok(failed) => failures.extend(failed),
+            Ok(matrix) => {
+                sum.add(&matrix);
+                failures.extend(matrix.failures);
+            }
             Err(error) => match error.downcast::<NotRun>() {
                 // The others can be judged all the same.
                 Ok(NotRun(what)) => missing.push(format!("{}: {what}", client.title)),
@@ -43,12 +46,13 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
             },
         }
     }
+    println!("\n{sum}");
     ensure!(failures.is_empty(), "{} of the steps failed:\n{}", failures.len(), failures.join("\n"));
     if missing.is_empty() { Ok(()) } else { bail!(NotRun(missing.join("; "))) }
 }
 
-/// Runs every column of a client and prints its matrix; what failed.
-fn try_client(client: &Client, program: &Path) -> anyhow::Result<Vec<String>> {
+/// Runs every column of a client and prints its matrix.
+fn try_client(client: &Client, program: &Path) -> anyhow::Result<Matrix> {
     let results = root().join("target/interop").join(client.title.replace(' ', "-"));
     fs::create_dir_all(&results).with_context(|| format!("cannot create {}", results.display()))?;
     let columns = (client.columns)(&root().join("tests/interop").join(client.name), &results)?;
@@ -66,7 +70,7 @@ fn try_client(client: &Client, program: &Path) -> anyhow::Result<Vec<String>> {
     }
     server.end()?;
     print!("{}", matrix.table());
-    Ok(matrix.failures)
+    Ok(matrix)
 }
 
 #[cfg(test)]

@@ -83,7 +83,7 @@ usage: cargo xtask COMMAND [OPTIONS]
 
   bench        our server beside bare hyper and other libraries, in rounds: time, memory, size; takes half an hour
     --quick           one short round
-    --row NAME        only this row (repeatable); --peer NAME, --rounds N, --build-time, --write: see bench/README.md
+    --row NAME        only this row (repeatable); --peer NAME, --rounds N, --write: see bench/README.md
     --counts          instead, what a request costs in instructions, against bench/budget.toml (--row, --top, --check, --write)
     --auth            instead, what each way to authenticate adds
 

@@ -30,7 +30,7 @@ const STEPS: [(&str, &[&str]); 12] = [
     ("tasks", &["bench", "--tasks", "--write"]),
     ("soak", &["soak", "--minutes", "20", "--write"]),
     ("bench", &["bench", "--write"]),
-    ("build-time", &["bench", "--build-time", "--row", "footprint", "--write"]),
+    ("build-time", &["bench", "--row", "build-time", "--write"]),
 ];
 
 /// How a step ended.

@@ -28,11 +28,11 @@ const USAGE: &str = "\
 usage: cargo xtask bench [OPTIONS]        ours beside bare hyper and other libraries
        cargo xtask bench --counts [...]   the kept count budget: --counts --help
        cargo xtask bench --auth           what each way to authenticate adds to a request
-  --row NAME    only this row (repeatable); counts is all that is counted, footprint is crates and sizes
+  --row NAME    only this row (repeatable); counts is all that is counted, footprint is crates and sizes,
+                build-time a clean build of each, one after the other, which only this asks for
   --peer NAME   only this library besides the floor and ours (repeatable)
   --rounds N    how often each server is measured in each row (default 5)
   --quick       one round, little time, nothing counted: whether it works, no figures to keep
-  --build-time  also builds everything from nothing, one after the other, for the time that takes
   --write       keeps the tables in bench/RESULTS.md";
 
 /// Above this ratio to the floor, or behind another library, a row names the functions that cost it.
@@ -52,6 +52,7 @@ pub(super) fn run(arguments: &[String]) -> anyhow::Result<()> {
     comparison.rounds()?;
     comparison.counts()?;
     comparison.footprint()?;
+    comparison.build_time()?;
     comparison.finish()
 }
 
@@ -60,7 +61,6 @@ struct Options {
     peers: Vec<String>,
     rounds: usize,
     quick: bool,
-    build_time: bool,
     write: bool,
 }
 
@@ -76,15 +76,14 @@ impl Options {
             peers: given.values_from_str("--peer")?,
             rounds: given.opt_value_from_str("--rounds")?.unwrap_or(if quick { 1 } else { 5 }),
             quick,
-            build_time: given.contains("--build-time"),
             write: given.contains("--write"),
         };
         crate::refuse_leftovers(given).context(USAGE)?;
         ensure!(!(options.quick && options.write), "figures of a quick run are not kept");
         let names: Vec<String> = ROWS.iter().map(|row| row.name.to_owned()).chain(counted_names()).collect();
         for row in &options.rows {
-            if !names.contains(row) && row != COUNTS && row != FOOTPRINT {
-                bail!("no row is named {row}, but {}, {COUNTS}, {FOOTPRINT}", names.join(", "));
+            if !names.contains(row) && ![COUNTS, FOOTPRINT, BUILD_TIME].contains(&row.as_str()) {
+                bail!("no row is named {row}, but {}, {COUNTS}, {FOOTPRINT}, {BUILD_TIME}", names.join(", "));
             }
         }
         for peer in &options.peers {
@@ -99,6 +98,11 @@ impl Options {
         self.rows.is_empty() || self.rows.iter().any(|name| name == row)
     }
 
+    /// It takes longer than all others together.
+    fn includes_build_time(&self) -> bool {
+        self.rows.iter().any(|name| name == BUILD_TIME)
+    }
+
     fn includes_server(&self, subject: &subjects::Subject) -> bool {
         let is_peer = matches!(subject.origin, subjects::Origin::Peer);
         !is_peer || self.peers.is_empty() || self.peers.iter().any(|name| name == subject.name)
@@ -108,6 +112,7 @@ impl Options {
 /// The rows of what is counted, all together and each by itself.
 const COUNTS: &str = "counts";
 const FOOTPRINT: &str = "footprint";
+const BUILD_TIME: &str = "build-time";
 
 fn counted_names() -> impl Iterator<Item = String> {
     counts::rows().map(|row| counted_name(&row))
@@ -227,9 +232,17 @@ impl<'a> Comparison<'a> {
             return Ok(());
         }
         let servers: Vec<&Built> = self.servers.iter().collect();
-        let footprint = footprint::footprint(self.root, &self.target, &servers, self.options.build_time)?;
+        let footprint = footprint::footprint(self.root, &self.target, &servers)?;
         self.not_run.extend(footprint.missing);
         self.tell(FOOTPRINT, "What they are made of", &footprint.text, None)
+    }
+
+    fn build_time(&self) -> anyhow::Result<()> {
+        if !self.options.includes_build_time() {
+            return Ok(());
+        }
+        let servers: Vec<&Built> = self.servers.iter().collect();
+        self.tell(BUILD_TIME, "A clean build", &footprint::build_times(self.root, &self.target, &servers)?, None)
     }
 
     /// Prints a table and keeps it.
@@ -258,7 +271,11 @@ impl<'a> Comparison<'a> {
         let machine =
             format!("{machine}\n- Load average: {load}\n- {}\n- {} rounds", versions.join(", "), self.options.rounds);
         say(&format!("\n{machine}"))?;
-        self.keep("machine", &machine)?;
+        // A row by itself leaves the others as they were, on whatever machine that was.
+        if self.options.rows.is_empty() {
+            self.keep("machine", &machine)?;
+            say("left out: build times, which --row build-time takes")?;
+        }
         for missing in &self.not_run {
             say(&format!("NOT RUN: {missing}"))?;
         }
@@ -312,7 +329,7 @@ mod tests {
     fn every_row_has_its_place_in_the_results() {
         let mut results = Results::read(&crate::root()).unwrap();
         let rows = ROWS.iter().map(|row| row.name.to_owned());
-        for section in rows.chain(counted_names()).chain([FOOTPRINT.to_owned(), "machine".to_owned()]) {
+        for section in rows.chain(counted_names()).chain([FOOTPRINT, BUILD_TIME, "machine"].map(str::to_owned)) {
             results.keep(&section, "x").unwrap();
         }
     }

@@ -3,6 +3,8 @@
 //! Why here: a client reports what it did; which steps there are and what excuses a failure is decided in one place.
 //! Invariants: each step has one mark in each column, and a mark other than `ok` has a reason or is a failure.
 
+use std::fmt;
+
 use super::conversation::Said;
 use super::limits::{LIMITS, Limit};
 
@@ -110,6 +112,41 @@ impl Matrix {
     }
 }
 
+/// The marks of all clients together, in one line.
+#[derive(Default)]
+pub(super) struct Sum {
+    clients: usize,
+    columns: usize,
+    well: usize,
+    failed: usize,
+    not_applicable: usize,
+}
+
+impl Sum {
+    pub(super) fn add(&mut self, matrix: &Matrix) {
+        self.clients += 1;
+        self.columns += matrix.columns.len();
+        for mark in matrix.columns.iter().flat_map(|(_, marks)| marks) {
+            match mark {
+                Mark::Well => self.well += 1,
+                Mark::Failed => self.failed += 1,
+                Mark::NotApplicable(..) => self.not_applicable += 1,
+            }
+        }
+    }
+}
+
+impl fmt::Display for Sum {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { clients, columns, well, failed, not_applicable } = self;
+        write!(
+            formatter,
+            "interop: {clients} clients in {columns} columns: {well} steps ok, {failed} failed, {not_applicable} not \
+             applicable"
+        )
+    }
+}
+
 /// A line `step<TAB>ok` or `step<TAB>FAILED<TAB>why`; a client may print others.
 fn report(line: &str) -> Option<(&str, Outcome<'_>)> {
     let (step, outcome) = line.split_once('\t')?;
@@ -166,6 +203,12 @@ mod tests {
         assert_eq!(lines[3], ["call", "ok", "FAILED"]);
         assert_eq!(lines[STEPS.len()], ["skills", "n/a", "n/a"]);
         assert!(table.contains("n/a skills: an extension"));
+        let mut sum = Sum::default();
+        sum.add(&matrix);
+        let (tried, columns) = (STEPS.iter().filter(|step| is_tried(step)).count(), 2);
+        let (well, rest) = (columns * tried - 1, columns * (STEPS.len() - tried));
+        let said = format!("interop: 1 clients in 2 columns: {well} steps ok, 1 failed, {rest} not applicable");
+        assert_eq!(sum.to_string(), said);
     }
 
     #[test]

@@ -20,35 +20,34 @@ pub(super) struct Footprint {
     pub(super) missing: Vec<String>,
 }
 
-/// `times_builds` builds everything again, which takes minutes for each.
-pub(super) fn footprint(
-    root: &Path,
-    target: &Path,
-    servers: &[&Built],
-    times_builds: bool,
-) -> anyhow::Result<Footprint> {
+pub(super) fn footprint(root: &Path, target: &Path, servers: &[&Built]) -> anyhow::Result<Footprint> {
     let strip = program("strip");
     let mut missing = Vec::new();
     if strip.is_none() {
         missing.push("sizes of programs, strip is missing (apt-get install binutils)".to_owned());
     }
-    if !times_builds {
-        missing.push("build times, which --build-time takes".to_owned());
-    }
     let mut rows = Vec::new();
     for server in servers {
         let size = strip.as_deref().map(|strip| stripped_bytes(strip, server, target)).transpose()?;
-        let built = if times_builds { Some(clean_build(root, target, server)?) } else { None };
         rows.push(vec![
             server.subject.name.to_owned(),
             server.version.clone(),
             server.subject.crates(root)?.to_string(),
             size.map_or_else(not_run, |bytes| number(bytes as f64 / (1_024.0 * 1_024.0))),
-            built.map_or_else(not_run, |cpu| format!("{:.0}", cpu.as_secs_f64())),
         ]);
     }
-    let heads = ["server", "version", "crates", "stripped MiB", "clean build, CPU s"];
+    let heads = ["server", "version", "crates", "stripped MiB"];
     Ok(Footprint { text: markdown(&heads, &rows), missing })
+}
+
+/// Builds every server again, which takes minutes for each.
+pub(super) fn build_times(root: &Path, target: &Path, servers: &[&Built]) -> anyhow::Result<String> {
+    let mut rows = Vec::new();
+    for server in servers {
+        let spent = clean_build(root, target, server)?;
+        rows.push(vec![server.subject.name.to_owned(), format!("{:.0}", spent.as_secs_f64())]);
+    }
+    Ok(markdown(&["server", "clean build, CPU s"], &rows))
 }
 
 fn not_run() -> String {
