@@ -48,15 +48,15 @@ pub(crate) struct Rendered([OnceLock<Bytes>; Revision::ALL.len()]);
 
 impl Rendered {
     /// The form for a revision.
-    pub(crate) fn of(&self, revision: Revision, render: impl FnOnce() -> Bytes) -> Bytes {
+    pub(crate) fn of(&self, revision: Revision, render: impl FnOnce() -> Bytes) -> &[u8] {
         let slot = Revision::ALL.iter().position(|each| *each == revision).and_then(|index| self.0.get(index));
-        slot.map_or_else(Bytes::new, |slot| slot.get_or_init(render).clone())
+        slot.map_or(&[], |slot| slot.get_or_init(render))
     }
 }
 
-/// Encodes a definition; one that cannot be encoded is left out of lists by being empty.
+/// Encodes a definition on one line; one that cannot be encoded is left out of lists by being empty.
 pub(crate) fn encode<T: Serialize>(definition: &T) -> Bytes {
-    serde_json::to_vec(definition).map(Bytes::from).unwrap_or_default()
+    serde_json::to_vec(definition).map(mcp_wire::on_one_line).unwrap_or_default()
 }
 
 impl<E> Default for Table<E> {

@@ -20,7 +20,7 @@ pub fn encode_result<T: Serialize + ?Sized>(id: &RequestId, result: &T) -> Resul
     frame.extend_from_slice(br#","result":"#);
     serde_json::to_writer(&mut frame, result)?;
     frame.push(b'}');
-    Ok(finish_frame(frame))
+    Ok(on_one_line(frame))
 }
 
 /// As [`encode_result`], for a body that encodes as an object and gets more members in front: `members` writes them,
@@ -53,11 +53,12 @@ pub fn encode_result_with<T: Serialize + ?Sized>(
         *brace = b',';
     }
     frame.push(b'}');
-    Ok(finish_frame(frame))
+    Ok(on_one_line(frame))
 }
 
 /// As [`encode_result`], for a result whose members `members` writes as text, separated by commas; `capacity` is how many
-/// bytes they will take.
+/// bytes they will take. Nothing looks for raw line breaks in them again: [`on_one_line`] takes them out of text that may
+/// have some.
 #[must_use]
 pub fn encode_result_members(id: &RequestId, capacity: usize, members: impl FnOnce(&mut Vec<u8>)) -> Bytes {
     let mut frame = Vec::with_capacity(capacity.saturating_add(128));
@@ -66,7 +67,8 @@ pub fn encode_result_members(id: &RequestId, capacity: usize, members: impl FnOn
     frame.extend_from_slice(br#","result":{"#);
     members(&mut frame);
     frame.extend_from_slice(b"}}");
-    finish_frame(frame)
+    debug_assert!(!frame.iter().any(|byte| matches!(byte, b'\n' | b'\r')), "a line break in a result's members");
+    Bytes::from(frame)
 }
 
 /// Writes the frame of an error response. Without an id the member is left out, or `null` where `null_id` asks for it.
@@ -91,7 +93,7 @@ pub fn encode_error(id: Option<&RequestId>, error: &RpcError, null_id: bool) -> 
         frame.extend_from_slice(br#"{"code":-32603,"message":"internal error"}"#);
     }
     frame.push(b'}');
-    finish_frame(frame)
+    on_one_line(frame)
 }
 
 /// Writes the frame of a request.
@@ -111,7 +113,7 @@ pub fn encode_request<T: Serialize + ?Sized>(
     frame.extend_from_slice(br#","params":"#);
     serde_json::to_writer(&mut frame, params)?;
     frame.push(b'}');
-    Ok(finish_frame(frame))
+    Ok(on_one_line(frame))
 }
 
 /// Writes the frame of a notification; without parameters the member is left out.
@@ -130,7 +132,7 @@ pub fn encode_notification<T: Serialize + ?Sized>(
         serde_json::to_writer(&mut frame, params)?;
     }
     frame.push(b'}');
-    Ok(finish_frame(frame))
+    Ok(on_one_line(frame))
 }
 
 /// Joins the responses of a batch into one array.
@@ -148,15 +150,16 @@ pub fn join_batch(responses: &[Bytes]) -> Bytes {
     Bytes::from(frame)
 }
 
-/// Raw text from a handler may be pretty-printed. In valid JSON a raw line break can only be white space between
-/// tokens, so a blank in its place keeps the meaning and the framing of lines and events.
-fn finish_frame(mut frame: Vec<u8>) -> Bytes {
+/// Puts valid JSON on one line, as frames have to be: schemas and structured results may have been pretty-printed. A raw
+/// line break can only be white space between tokens, so a blank in its place keeps the meaning.
+#[must_use]
+pub fn on_one_line(mut json: Vec<u8>) -> Bytes {
     let mut from = 0;
-    while let Some(at) = memchr::memchr2(b'\n', b'\r', frame.get(from..).unwrap_or_default()) {
-        if let Some(byte) = frame.get_mut(from + at) {
+    while let Some(at) = memchr::memchr2(b'\n', b'\r', json.get(from..).unwrap_or_default()) {
+        if let Some(byte) = json.get_mut(from + at) {
             *byte = b' ';
         }
         from += at + 1;
     }
-    Bytes::from(frame)
+    Bytes::from(json)
 }

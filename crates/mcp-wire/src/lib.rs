@@ -27,7 +27,7 @@ pub mod types;
 
 pub use encode::{
     encode_error, encode_notification, encode_request, encode_result, encode_result_members, encode_result_with,
-    join_batch,
+    join_batch, on_one_line,
 };
 pub use envelope::{DecodeError, DecodeLimits, Frame, Message, Notification, Request, Response};
 pub use error::{ErrorCode, RpcError};

@@ -21,6 +21,7 @@ lanes! {
         a_member_that_occurs_twice_is_refused,
         unknown_members_are_ignored,
         white_space_does_not_matter,
+        a_schema_of_many_lines_is_listed_on_one,
         numbers_and_texts_pass_through_untouched,
         what_cannot_be_held_is_refused_and_not_altered,
         unknown_metadata_reaches_the_handler_untouched,
@@ -214,6 +215,18 @@ async fn white_space_does_not_matter(lane: Lane) {
     let pretty = if lane.is_stdio() { pretty.replace(['\r', '\n'], " ") } else { pretty };
     let reply = client.raw(pretty).await;
     assert_eq!(reply.result()["structuredContent"], json!({ "a": [1, 2] }), "and no line break is written");
+}
+
+async fn a_schema_of_many_lines_is_listed_on_one(lane: Lane) {
+    let schema = json!({ "type": "object", "properties": { "a": { "type": "string", "description": "x\ny" } } });
+    let pretty = serde_json::to_string_pretty(&schema).unwrap().replace('\n', "\r\n");
+    let pretty = RawJson::from_bytes(pretty.into()).unwrap();
+    let tool = Tool::raw("pretty", pretty.clone(), |_: RawJson, _context| async { Ok::<_, HandlerError>("x") });
+    let client = lane.connect(server().tool(tool.output_schema(pretty))).await;
+    let reply = client.request("tools/list", json!({})).await;
+    let listed = &reply.result()["tools"][1];
+    assert_eq!(listed["inputSchema"], schema);
+    assert!(listed.get("outputSchema").is_none_or(|listed| *listed == schema), "{listed}");
 }
 
 /// Field case 37: a pass-through keeps integers digit for digit and unknown members untouched; text is not escaped.

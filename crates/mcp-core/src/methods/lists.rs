@@ -5,8 +5,6 @@
 //! caller finds what it sees and nothing else.
 //! Spec: 2026-07-28 server/utilities/pagination; server/tools, "Listing Tools"
 
-use bytes::Bytes;
-
 use super::Incoming;
 use crate::access::Item;
 use crate::engine::exchange::Exchange;
@@ -45,11 +43,11 @@ fn list<E: Entry>(
         Err(error) => return request.fail(error),
     };
     let (entries, last) = table.page(after, request.server.limits().page.max(1), |key| request.sees(item(key)));
-    let mut rendered: Vec<Bytes> = Vec::with_capacity(entries.len());
+    let mut rendered: Vec<&[u8]> = Vec::with_capacity(entries.len());
     let texts = entries.iter().map(|entry| entry.rendered().of(request.revision, || entry.render(request.revision)));
     rendered.extend(texts.filter(|text| !text.is_empty()));
     let dress = Dress { hints: Some(request.server.list_hints()), ..request.dress() };
-    let frame = frame_of(&request.id, &dress, rendered.iter().map(Bytes::len).sum::<usize>() + rendered.len(), |out| {
+    let frame = frame_of(&request.id, &dress, rendered.iter().map(|text| text.len() + 1).sum(), |out| {
         out.push(b'"');
         out.extend_from_slice(member.as_bytes());
         out.extend_from_slice(b"\":[");
